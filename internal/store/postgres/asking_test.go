@@ -23,5 +23,8 @@ func NewAsking(ctx context.Context, of db.Engine, numbered bool) (Asking, error)
 	return Asking{c}, err
 }
 
+// Backend is the process of the server that serves the connection.
+func (a Asking) Backend() string { return a.backend }
+
 // Ask asks what became of a commit.
 func (a Asking) Ask(ctx context.Context) (committed bool, err error) { return a.ask(ctx) }

@@ -43,7 +43,7 @@ type link struct {
 func (l *link) connect(ctx context.Context) error {
 	l.generation = l.endpoint.generation.Load()
 
-	server, err := l.endpoint.connect(ctx)
+	server, err := l.endpoint.connect(ctx, l.reads)
 	if err != nil {
 		return err
 	}
@@ -84,12 +84,14 @@ func (l *link) ResetSession(context.Context) error {
 // BeginTx begins a transaction with its first statement. One that reads sees one state of the
 // database throughout.
 func (l *link) BeginTx(_ context.Context, o driver.TxOptions) (driver.Tx, error) {
-	text := "BEGIN"
-	if o.ReadOnly {
-		text = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	if !o.ReadOnly {
+		l.wire.later(control("BEGIN"))
+		return transaction{l}, nil
 	}
 
-	l.wire.later(control(text))
+	// A replica does not begin what may write: a pooler can have led the connection to one.
+	l.wire.later(control("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"))
+	l.wire.later(control("SET TRANSACTION READ ONLY"))
 
 	return transaction{l}, nil
 }
@@ -108,8 +110,13 @@ func (l *link) QueryContext(ctx context.Context, text string, args []driver.Name
 	before := l.wire.waiting
 
 	rows, err := l.wire.query(ctx, s)
-	if err == nil || !l.reads || !begins || !l.wire.server.IsClosed() || ctx.Err() != nil {
+	if err == nil || !l.reads || !begins {
 		return rows, err
+	}
+
+	err = l.leave(err)
+	if !l.wire.server.IsClosed() || ctx.Err() != nil {
+		return nil, err
 	}
 
 	// That the server has ended a connection is only seen when it is used. What reads does no harm
@@ -122,6 +129,23 @@ func (l *link) QueryContext(ctx context.Context, text string, args []driver.Name
 	l.wire.waiting = before
 
 	return l.wire.query(ctx, s)
+}
+
+// leave ends the connection when its server turned out to be a replica as a transaction began, and
+// lets all others look again where they lead.
+func (l *link) leave(err error) error {
+	early, ok := errors.AsType[*earlier](err)
+	if !ok {
+		return err
+	}
+
+	err = asReadOnly(early.error)
+	if codeOf(err) == readOnly {
+		l.endpoint.giveUp()
+		_ = l.Close()
+	}
+
+	return err
 }
 
 // ExecContext runs a statement at once. Several statements in one text have no arguments.

@@ -17,6 +17,7 @@ import (
 // endpoint is what the connections to a database have in common.
 type endpoint struct {
 	config *pgconn.Config
+	reads  *pgconn.Config // of connections that only read, which a replica does not serve
 	hosts  *hosts
 
 	// parses tells that statements have no names, and are parsed each time they run: a pooler in
@@ -97,15 +98,25 @@ func takeMode(config *pgconn.Config) (parses bool, err error) {
 
 // newEndpoint is the endpoint of an address that was parsed.
 func newEndpoint(config *pgconn.Config, of *hosts, parses bool) *endpoint {
-	e := &endpoint{config: config, hosts: of}
+	e := &endpoint{config: config, reads: config.Copy(), hosts: of}
 	e.parses.Store(parses)
+
+	// A replica would show the past, also where the address names one host only.
+	if e.reads.ValidateConnect == nil {
+		e.reads.ValidateConnect = takesWrites
+	}
 
 	return e
 }
 
-// connect opens a connection.
-func (e *endpoint) connect(ctx context.Context) (*pgconn.PgConn, error) {
-	server, err := e.hosts.connect(ctx, e.config)
+// connect opens a connection, which only reads or not.
+func (e *endpoint) connect(ctx context.Context, reads bool) (*pgconn.PgConn, error) {
+	config := e.config
+	if reads {
+		config = e.reads
+	}
+
+	server, err := e.hosts.connect(ctx, config)
 	return server, silentOf(ctx, err)
 }
 

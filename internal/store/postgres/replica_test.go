@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	sqlpackage "database/sql"
 	"errors"
 	"syscall"
 	"testing"
@@ -46,8 +47,6 @@ func TestLost_IsNotDecidedByAReplica(t *testing.T) {
 // A server that has become a replica refuses to begin what writes with a code of its own. The
 // database is read-only then, and the next transaction looks for the server that takes writes.
 func TestConn_LeavesAReplica(t *testing.T) {
-	const backend = `SELECT pg_backend_pid()`
-
 	engine, conn := becomesReplica(t, false)
 	write := func() error {
 		return db.Transact(t.Context(), conn, func(tx *db.Tx) error { return tx.Run(`SELECT 1`) })
@@ -62,13 +61,88 @@ func TestConn_LeavesAReplica(t *testing.T) {
 		t.Fatalf("the transaction fails with %v", err)
 	}
 
-	var before, after int
-	engine.Reads().SetMaxOpenConns(1)
-	check(t, engine.Reads().QueryRowContext(t.Context(), backend).Scan(&before))
+	before := conn.Backend()
 	_ = write()
-	check(t, engine.Reads().QueryRowContext(t.Context(), backend).Scan(&after))
 
-	if before == after {
+	if conn.Backend() == before {
 		t.Error("a connection to the replica is used again")
 	}
+}
+
+// One name can lead to a replica, and a pooler from one server to another within a connection. What reads
+// finds that out by itself, and shows nothing of the past: nothing is written meanwhile.
+func TestReads_LeaveAReplica(t *testing.T) {
+	primary := postgrestest.NewCluster(t)
+	replica := primary.Replica()
+	name := postgrestest.NewProxy(t, primary.DSN("postgres"))
+
+	engine := openReading(t, name.DSN)
+	check(t, readAll(t, engine))
+
+	name.Lead(replica.Address())
+	name.LoseClients()
+
+	err := readAll(t, engine)
+	if !errors.Is(engine.Fault(err), fault.ErrUnreachable) {
+		t.Errorf("the replica is read: %v", err)
+	}
+
+	name.Lead(primary.Address())
+	check(t, readAll(t, engine))
+	check(t, engine.Close())
+}
+
+// So does a connection that stays open while its server is another one, as through a pooler.
+func TestReads_LeaveAServerThatBecomesAReplica(t *testing.T) {
+	primary := postgrestest.NewCluster(t)
+	through := postgrestest.Pooler(t, primary.DSN("postgres"))
+
+	engine := openReading(t, through)
+	check(t, readAll(t, engine))
+
+	primary.Stop(syscall.SIGINT)
+	primary.Demote()
+	primary.Start()
+
+	for range 3 { // the pooler has to find out that its sessions have ended
+		err := readAll(t, engine)
+		if err == nil {
+			t.Error("the replica is read")
+		}
+	}
+
+	_ = engine.Close() // which cannot give the lease back
+}
+
+// openReading is an engine with two connections that read, and whose lease lasts.
+func openReading(t *testing.T, dsn string) db.Engine {
+	t.Helper()
+
+	engine := openEngine(t, dsn)
+	engine.Reads().SetMaxOpenConns(2)
+
+	_, err := postgres.NewAsking(t.Context(), engine, false)
+	check(t, err)
+
+	return engine
+}
+
+// readAll reads on each connection of the pool, within a transaction as pages do.
+func readAll(t *testing.T, of db.Engine) error {
+	t.Helper()
+
+	var all error
+	for range of.Reads().Stats().MaxOpenConnections {
+		tx, err := of.Reads().BeginTx(t.Context(), &sqlpackage.TxOptions{ReadOnly: true})
+		if err != nil {
+			all = errors.Join(all, err)
+			continue
+		}
+		defer func() { _ = tx.Rollback() }()
+
+		var n int
+		all = errors.Join(all, tx.QueryRowContext(t.Context(), `SELECT count(*) FROM jobs`).Scan(&n))
+	}
+
+	return all
 }

@@ -134,6 +134,14 @@ func (p *Proxy) LoseClients() {
 	}
 }
 
+// Lead lets the connections that are opened from now on lead to another server.
+func (p *Proxy) Lead(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.server = to
+}
+
 // Slow lets each answer take so many seconds.
 func (p *Proxy) Slow(seconds int64) { p.slow.Store(seconds) }
 
@@ -173,7 +181,11 @@ func (p *Proxy) serve(listener net.Listener) {
 
 		p.taken.Add(1)
 
-		server, err := net.Dial("tcp", p.server)
+		p.mu.Lock()
+		to := p.server
+		p.mu.Unlock()
+
+		server, err := net.Dial("tcp", to)
 		if err != nil {
 			_ = client.Close()
 			continue
