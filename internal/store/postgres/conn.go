@@ -249,7 +249,7 @@ func (c *conn) Commit() error {
 	}
 
 	_, err = c.wire.exec(context.Background(), control("COMMIT"))
-	if err == nil && c.numbered {
+	if err == nil {
 		err = c.wire.unreplicated() // as if its answer was lost
 	}
 

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
 	"redrive/internal/store/postgres"
 	"redrive/internal/store/postgres/postgrestest"
 )
@@ -285,14 +286,14 @@ func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
 // waitingCommits are the sessions whose commit waits for a replica.
 const waitingCommits = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
 
-// commitUntilOneWaits adds jobs, one in each commit, until it fails, which ends written. It returns
-// when a commit waits: from some moment on, a replica has to have each of them, and is away.
-func commitUntilOneWaits(t *testing.T, s *store.Store, dsn string) (acknowledged *atomic.Int64, written <-chan struct{}) {
+// commitUntilOneWaits commits again and again until it fails, which ends written. It returns when a
+// commit waits: from some moment on, a replica has to have each of them, and is away.
+func commitUntilOneWaits(t *testing.T, commit func() error, dsn string) (acknowledged *atomic.Int64, written <-chan struct{}) {
 	t.Helper()
 
 	acknowledged = new(atomic.Int64)
 	written = inBackground(func() {
-		for add(context.Background(), s) == nil {
+		for commit() == nil {
 			acknowledged.Add(1)
 		}
 	})
@@ -315,7 +316,7 @@ func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
 	s := mustOpen(t, p.DSN)
 	check(t, add(t.Context(), s))
 
-	acknowledged, written := commitUntilOneWaits(t, s, dsn)
+	acknowledged, written := commitUntilOneWaits(t, func() error { return add(context.Background(), s) }, dsn)
 	before := acknowledged.Load()
 	p.LoseClients()
 	within(t, "the caller is told", written)
@@ -335,7 +336,61 @@ func TestCommit_WhoseWaitIsCancelledIsNotAcknowledged(t *testing.T) {
 	s := mustOpen(t, dsn)
 	check(t, add(t.Context(), s))
 
-	acknowledged, written := commitUntilOneWaits(t, s, dsn)
+	cancelWait(t, func() error { return add(context.Background(), s) }, dsn)
+
+	_ = s.Close() // its lease is over
+}
+
+// The same is true of the search index, which is written on a connection of its own.
+func TestIndex_WhoseWaitIsCancelledIsNotWritten(t *testing.T) {
+	dsn := postgrestest.NewCluster(t).DSN("postgres")
+	engine := openReading(t, dsn) // its lease, which is not renewed, waits for nothing
+	put := func() error { return engine.Search().Put(context.Background(), db.IndexState{}, nil, nil) }
+	check(t, put())
+
+	cancelWait(t, put, dsn)
+
+	// The note of what was cancelled is that of a connection, which is given up.
+	sql(t, dsn, `ALTER SYSTEM RESET synchronous_standby_names`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	check(t, put())
+	check(t, engine.Close())
+}
+
+// Neither is the lease renewed by a commit whose wait is cancelled: a replica that is promoted would let
+// another process take it.
+func TestLease_IsNotRenewedWithoutItsReplica(t *testing.T) {
+	const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
+
+	dsn := postgrestest.NewCluster(t).DSN("postgres")
+	s := mustOpen(t, dsn)
+	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+
+	within(t, "the lease is over", inBackground(func() {
+		for {
+			select {
+			case <-s.Failed():
+				return
+			default:
+				sql(t, dsn, cancel)
+			}
+		}
+	}))
+
+	if problem := s.Problem(); !errors.Is(problem, fault.ErrTakenOver) {
+		t.Errorf("the problem is %v", problem)
+	}
+
+	_ = s.Close() // which cannot give the lease back
+}
+
+// cancelWait commits until a commit waits for a replica, cancels the wait, and wants that commit not to
+// be acknowledged.
+func cancelWait(t *testing.T, commit func() error, dsn string) {
+	t.Helper()
+
+	acknowledged, written := commitUntilOneWaits(t, commit, dsn)
 	before := acknowledged.Load()
 	cancelled := sql(t, dsn, `SELECT string_agg(pid::text, ',') `+waitingCommits)
 	sql(t, dsn, `SELECT count(pg_cancel_backend(pid)) FROM unnest(ARRAY[`+cancelled+`]) AS pid`)
@@ -354,8 +409,6 @@ func TestCommit_WhoseWaitIsCancelledIsNotAcknowledged(t *testing.T) {
 	if n := acknowledged.Load(); n != before {
 		t.Errorf("%d commits are acknowledged that no replica has", n-before)
 	}
-
-	_ = s.Close() // its lease is over
 }
 
 // The host that answered last is tried first: a silent one costs one connection its time, and not

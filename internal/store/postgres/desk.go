@@ -32,6 +32,8 @@ func newDesk(config *pgconn.Config, of *hosts) *desk {
 	config = config.Copy()
 	config.ConnectTimeout = min(config.ConnectTimeout, max(tryFor/time.Duration(1+len(config.Fallbacks)), shortestDial))
 
+	config.OnNotice = endsWait
+
 	return &desk{config: config, hosts: of}
 }
 
@@ -88,19 +90,28 @@ func (d *desk) try(caller context.Context, s statement) (a answer, err error) {
 	return a, silentOf(caller, err)
 }
 
-// mayWrite lets the transaction write in which it travels. What is sent together is one.
-const mayWrite = `SET transaction_read_only = off`
+// What a statement that writes is sent together with, which makes one transaction: it may write, and the
+// server says when it gives up its wait for a replica.
+const (
+	mayWrite  = `SET transaction_read_only = off`
+	tellsMore = `SELECT set_config('client_min_messages', 'warning', true)`
+)
 
 // send makes one trip to the server.
 func (d *desk) send(ctx context.Context, s statement) (a answer, err error) {
 	all := new(pgconn.Batch)
 	if d.writes {
 		all.ExecParams(mayWrite, nil, nil, nil, nil)
+		all.ExecParams(tellsMore, nil, nil, nil, nil)
 	}
 
 	all.ExecParams(s.text, s.args, s.types, s.formats(), nil)
 
 	got, err := d.server.ExecBatch(ctx, all).ReadAll()
+	if err == nil {
+		err = replicated(d.server)
+	}
+
 	if err != nil {
 		return a, asReadOnly(err)
 	}

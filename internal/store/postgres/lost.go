@@ -105,14 +105,18 @@ func endsWait(server *pgconn.PgConn, said *pgconn.Notice) {
 const unreplicated = "unreplicated"
 
 // unreplicated is the error about a commit that was acknowledged although a replica that has to have
-// it may not. What was noted on a connection stays: it is given up for it.
-func (w *wire) unreplicated() error {
-	said, noted := w.server.CustomData()[unreplicated]
+// it may not.
+func (w *wire) unreplicated() error { return replicated(w.server) }
+
+// replicated returns the error about a commit for which the server gave up its wait for a replica. The
+// connection ends with it: what was noted on it stays.
+func replicated(server *pgconn.PgConn) error {
+	said, noted := server.CustomData()[unreplicated]
 	if !noted {
 		return nil
 	}
 
-	return &silent{fmt.Errorf("the server gave up its wait for a replica: %s", said)}
+	return errors.Join(&silent{fmt.Errorf("the server gave up its wait for a replica: %s", said)}, closeSoon(server))
 }
 
 // reconnect connects again in place of a connection that was lost outside of a commit. Not one
