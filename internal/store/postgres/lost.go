@@ -175,14 +175,14 @@ func (c *conn) newest(ctx context.Context) (newest int64, err error) {
 
 // endFormer ends the session of the connection that was lost, which can have locks, and waits
 // until it has ended. Behind a pooler the session can serve another program by now, whose name it
-// has then.
+// has then. A replica knows nothing of the session, which can go on elsewhere: it is ended later.
 func (c *conn) endFormer(ctx context.Context) error {
-	const end = `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	const end = `SELECT pg_is_in_recovery(), count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE concat(pid, ' since ', backend_start) = $1 AND application_name = current_setting('application_name')) AS ended`
 
-	left := int64(1)
+	left, replica := int64(1), false
 	for left > 0 {
-		err := c.conn.QueryRowContext(ctx, end, c.former).Scan(&left)
+		err := c.conn.QueryRowContext(ctx, end, c.former).Scan(&replica, &left)
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,9 @@ func (c *conn) endFormer(ctx context.Context) error {
 		}
 	}
 
-	c.former = ""
+	if !replica {
+		c.former = ""
+	}
 
 	return nil
 }

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	sqlpackage "database/sql"
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -67,6 +68,44 @@ func TestConn_LeavesAReplica(t *testing.T) {
 	if conn.Backend() == before {
 		t.Error("a connection to the replica is used again")
 	}
+}
+
+// A replica knows nothing of the session that was lost on the primary: that is ended once the connection
+// leads there again.
+func TestConn_EndsItsLostSessionAfterAReplica(t *testing.T) {
+	const sessions = `SELECT count(*) FROM pg_stat_activity WHERE concat(pid, ' since ', backend_start) = '%s'`
+
+	primary := postgrestest.NewCluster(t)
+	replica := primary.Replica()
+	name := postgrestest.NewProxy(t, primary.DSN("postgres"))
+
+	engine := openEngine(t, name.DSN)
+	conn, err := postgres.NewAsking(t.Context(), engine, false)
+	check(t, err)
+	write := func() error {
+		return db.Transact(t.Context(), conn, func(tx *db.Tx) error { return tx.Run(`SELECT 1`) })
+	}
+	check(t, write())
+
+	lost := conn.Backend()
+	name.Lead(replica.Address())
+	name.LoseClients()
+
+	for tries := 0; tries < 3 && !errors.Is(engine.Fault(err), fault.ErrReadOnly); tries++ {
+		err = write()
+	}
+	if !errors.Is(engine.Fault(err), fault.ErrReadOnly) {
+		t.Fatalf("on a replica, the transaction fails with %v", err)
+	}
+
+	name.Lead(primary.Address())
+	check(t, write())
+
+	if n := sql(t, primary.DSN("postgres"), fmt.Sprintf(sessions, lost)); n != "0" {
+		t.Error("the session that was lost goes on")
+	}
+
+	check(t, errors.Join(conn.Close(), engine.Close()))
 }
 
 // One name can lead to a replica, and a pooler from one server to another within a connection. What reads
