@@ -107,17 +107,27 @@ type standby struct {
 	listen string
 	told   func(why error) // the caller who started the app
 
-	reason atomic.Pointer[reason]
+	said   *reason                // what the log has said last; nil: nothing yet
+	reason atomic.Pointer[reason] // what requests are answered with
 	server *http.Server
 	served chan struct{}
 }
 
 // reason is why an app stands by.
 type reason struct {
-	holder string // the process that works on the database; empty: the database cannot be used
-	kind   problem.Kind
-	words  string // for everyone
-	since  time.Time
+	inOrder bool   // nothing is wrong with the database
+	holder  string // the process that works on it
+	refusal string // the code of what the server refuses
+
+	kind  problem.Kind
+	words string // for everyone
+	since time.Time
+}
+
+// is reports whether another reason is the same one, though not since when.
+func (r reason) is(other reason) bool {
+	r.since = other.since
+	return r == other
 }
 
 // watch looks who works on a database.
@@ -143,7 +153,7 @@ func (a *App) standBy(ctx context.Context) (*standby, error) {
 	a.Listen = listener.Addr().String() // also where any free port was asked for
 
 	s := &standby{watch: watch, log: a.Log, listen: a.Listen, told: a.Standby, served: make(chan struct{})}
-	s.reason.Store(&reason{kind: problem.Busy, words: "this process is starting"})
+	s.reason.Store(&reason{inOrder: true, kind: problem.Busy, words: "this process is starting"})
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: httpGrace, ReadTimeout: httpGrace, WriteTimeout: httpGrace}
 
 	go func() {
@@ -158,15 +168,16 @@ func (a *App) standBy(ctx context.Context) (*standby, error) {
 	return s, nil
 }
 
-// tell says why the app stands by, when that is something new.
+// tell says why the app stands by, in the log when that is something new.
 func (s *standby) tell(why error) {
 	now := reasonOf(why)
 
-	before := s.reason.Load()
-	if before.holder == now.holder && before.words == now.words {
+	if s.said != nil && s.said.is(now) {
+		s.reason.Store(s.said)
 		return
 	}
 
+	s.said = &now
 	s.reason.Store(&now)
 
 	held, ok := errors.AsType[*health.LockedError](why)
@@ -190,7 +201,7 @@ func reasonOf(why error) reason {
 
 	held, ok := errors.AsType[*health.LockedError](why)
 	if ok {
-		now.holder, now.kind = held.Holder, problem.Busy
+		now.inOrder, now.holder, now.kind = true, held.Holder, problem.Busy
 		now.words = fmt.Sprintf("another process works on the database %s, and this one stands by", held.Path)
 
 		return now
@@ -202,7 +213,31 @@ func reasonOf(why error) reason {
 		now.words = known.Words
 	}
 
+	refused, ok := errors.AsType[refusal](why)
+	if ok {
+		now.refusal = refused.SQLState()
+	}
+
 	return now
+}
+
+// refusal is the error of a server of a database, which has a code for each cause.
+type refusal interface {
+	error
+	SQLState() string
+}
+
+// takesOver says that the process for which the app stood by works no more. What keeps the app from the
+// database is said until it works.
+func (s *standby) takesOver() {
+	if s.reason.Load().holder == "" {
+		return
+	}
+
+	s.log.Info("Taking over: no other process works on the database any more.")
+	s.reason.Store(&reason{
+		inOrder: true, kind: problem.Busy, words: "no other process works on the database any more, and this one takes over",
+	})
 }
 
 // addressOf is where the process that works answers, empty where that is of no use here.
@@ -227,7 +262,10 @@ func (s *standby) untilFree(ctx context.Context) error {
 		switch {
 		case errors.Is(err, fault.ErrBusy):
 			s.tell(err)
-		case err != nil || held == nil:
+		case err != nil:
+			return nil
+		case held == nil:
+			s.takesOver()
 			return nil
 		default:
 			s.tell(held)
@@ -264,7 +302,7 @@ func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // String is a line for load balancers and people.
 func (r reason) String() string {
-	if r.holder != "" {
+	if r.inOrder {
 		return "standby: " + r.words
 	}
 

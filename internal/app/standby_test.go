@@ -1,0 +1,105 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"redrive/internal/config"
+	"redrive/internal/fault"
+	"redrive/internal/store/health"
+	"redrive/internal/store/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Run(m) }
+
+// standingBy is a standby of a database, and its log.
+func standingBy(t *testing.T, dsn string) (*standby, *bytes.Buffer) {
+	t.Helper()
+
+	log := new(bytes.Buffer)
+	a := &App{Parts: Parts{Listen: "127.0.0.1:0", DB: dsn, Config: config.Default(), Log: slog.New(slog.NewTextHandler(log, nil))}}
+
+	s, err := a.standBy(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+
+	return s, log
+}
+
+// ready is what a standby answers under /readyz.
+func ready(s *standby) string {
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
+
+	return answer.Body.String()
+}
+
+// Once the process that it waited for works no more, a standby says that it takes over, until that
+// succeeds or fails.
+func TestStandby_SaysThatItTakesOver(t *testing.T) {
+	s, log := standingBy(t, postgrestest.New(t))
+	held := &health.LockedError{Path: "jobs", Holder: "web-1:4711"}
+	waits := "standby: another process works on the database jobs, and this one stands by\n"
+
+	s.tell(held)
+	if got := ready(s); got != waits {
+		t.Errorf("first it says %q", got)
+	}
+
+	err := s.untilFree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ready(s); got != "standby: no other process works on the database any more, and this one takes over\n" {
+		t.Errorf("then it says %q", got)
+	}
+
+	s.tell(held) // it was in time after all
+	if got := ready(s); got != waits {
+		t.Errorf("in the end it says %q", got)
+	}
+	if n := strings.Count(log.String(), "Standing by"); n != 1 {
+		t.Errorf("its log says %d times that it stands by: %s", n, log)
+	}
+}
+
+// A standby that cannot take over, because the database cannot be used, keeps saying so.
+func TestStandby_SaysWhatKeepsItFromTakingOver(t *testing.T) {
+	s, _ := standingBy(t, postgrestest.New(t))
+	s.tell(&health.Fault{Kind: fault.ErrReadOnly, Words: "the database jobs cannot be written", Err: errors.New("a replica")})
+
+	err := s.untilFree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ready(s); !strings.HasPrefix(got, "read_only: the database jobs cannot be written; that began at 2") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// answer is the code with which a server refuses.
+type answer string
+
+func (a answer) Error() string    { return "refused with " + string(a) }
+func (a answer) SQLState() string { return string(a) }
+
+// The log tells of another refusal by the server, also where the words for everyone are the same.
+func TestStandby_LogsAnotherRefusal(t *testing.T) {
+	s, log := standingBy(t, postgrestest.New(t))
+	for _, code := range []answer{"28P01", "28P01", "3D000"} {
+		s.tell(&health.Fault{Kind: fault.ErrRefused, Words: "the server refuses this program", Err: code})
+	}
+
+	for _, code := range []string{"28P01", "3D000"} {
+		if n := strings.Count(log.String(), "refused with "+code); n != 1 {
+			t.Errorf("the log tells %d times of %s: %s", n, code, log)
+		}
+	}
+}
