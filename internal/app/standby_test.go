@@ -2,16 +2,20 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 
 	"redrive/internal/config"
 	"redrive/internal/fault"
+	"redrive/internal/store"
 	"redrive/internal/store/health"
+	"redrive/internal/store/location"
 	"redrive/internal/store/postgres/postgrestest"
 )
 
@@ -101,5 +105,34 @@ func TestStandby_LogsAnotherRefusal(t *testing.T) {
 		if n := strings.Count(log.String(), "refused with "+code); n != 1 {
 			t.Errorf("the log tells %d times of %s: %s", n, code, log)
 		}
+	}
+}
+
+// That the connection of its watch ends badly, as it does when its server has died, does not keep a
+// process from work: the log tells it.
+func TestStandby_EndsAlthoughItsWatchEndsBadly(t *testing.T) {
+	server := postgrestest.NewCluster(t)
+	dsn := server.Encrypt("postgres", "require")
+
+	worked, err := store.Open(t.Context(), store.Options{Database: location.Of(dsn).Database(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = worked.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s, log := standingBy(t, dsn)
+	_, err = s.watch.Holder(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	server.Stop(syscall.SIGQUIT)
+	s.close()
+
+	if !strings.Contains(log.String(), "What a standby leaves behind did not end in order.") {
+		t.Errorf("the log says: %s", log)
 	}
 }

@@ -1,0 +1,56 @@
+package postgrestest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Encrypt lets the server offer TLS, with a certificate that only its own authority has signed, and
+// returns the address of a database with the parameter sslmode.
+func (c *Cluster) Encrypt(database, mode string) (dsn string) {
+	c.tb.Helper()
+
+	certificate, key := selfSigned(c.tb)
+	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
+		path := filepath.Join(c.data(), name)
+		check(c.tb, os.WriteFile(path, text, 0o600))
+
+		if c.as.Credential != nil {
+			check(c.tb, os.Chown(path, int(c.as.Credential.Uid), int(c.as.Credential.Gid)))
+		}
+	}
+
+	Query(c.tb, c.DSN("postgres"), `ALTER SYSTEM SET ssl = on`)
+	Query(c.tb, c.DSN("postgres"), `SELECT pg_reload_conf()`)
+
+	dsn = "postgres://postgres@" + c.address + "/" + database + "?sslmode="
+	check(c.tb, answers(c.tb.Context(), dsn+"require"))
+
+	return dsn + mode
+}
+
+// selfSigned is a certificate for this machine, and its key.
+func selfSigned(tb testing.TB) (certificate, key []byte) {
+	tb.Helper()
+
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(tb, err)
+
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	signed, err := x509.CreateCertificate(rand.Reader, of, of, private.Public(), private)
+	check(tb, err)
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	check(tb, err)
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
