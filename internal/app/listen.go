@@ -21,6 +21,21 @@ func (a *App) checkReach(context.Context) error {
 	return CheckListen(a.Listen, a.Open || a.store.Accounts.Guarded() || a.Config.Proxy() != nil)
 }
 
+// checkReachLater is checkReach while another process works on the database. That this one could not take
+// over has to be known before it is needed; what cannot be read now is checked then.
+func (a *App) checkReachLater(ctx context.Context, database watch) error {
+	if a.local() || a.Open || a.Config.Proxy() != nil {
+		return nil
+	}
+
+	guarded, err := database.Guarded(ctx)
+	if err != nil {
+		return ctx.Err()
+	}
+
+	return CheckListen(a.Listen, guarded)
+}
+
 // localURL is the address of the dashboard for programs on this machine.
 func (a *App) localURL() string {
 	tcp, ok := a.address.(*net.TCPAddr)

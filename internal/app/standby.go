@@ -55,6 +55,13 @@ func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) 
 			a.stoodBy = true
 		}
 
+		if locked {
+			err = a.checkReachLater(ctx, waiting.watch)
+			if err != nil {
+				return err
+			}
+		}
+
 		waiting.tell(why)
 
 		err = waiting.untilFree(ctx)
@@ -130,9 +137,10 @@ func (r reason) is(other reason) bool {
 	return r == other
 }
 
-// watch looks who works on a database.
+// watch looks who works on a database, and whether it has users or tokens.
 type watch interface {
 	Holder(context.Context) (*health.LockedError, error)
+	Guarded(context.Context) (bool, error)
 	Close() error
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"redrive/internal/config"
 	"redrive/internal/fault"
@@ -17,6 +18,7 @@ import (
 	"redrive/internal/store/health"
 	"redrive/internal/store/location"
 	"redrive/internal/store/postgres/postgrestest"
+	"redrive/internal/usage"
 )
 
 func TestMain(m *testing.M) { postgrestest.Run(m) }
@@ -105,6 +107,44 @@ func TestStandby_LogsAnotherRefusal(t *testing.T) {
 		if n := strings.Count(log.String(), "refused with "+code); n != 1 {
 			t.Errorf("the log tells %d times of %s: %s", n, code, log)
 		}
+	}
+}
+
+// A start that others could reach without a login is refused before it stands by: not when it is needed.
+func TestStandby_IsRefusedWhereItCouldNotWork(t *testing.T) {
+	dsn := postgrestest.New(t)
+	works, err := store.Open(t.Context(), store.Options{Database: location.Of(dsn).Database(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	stands := make(chan error, 10)
+	start := func() error {
+		_, err := Start(ctx, Parts{
+			Listen: "0.0.0.0:0", DB: dsn, Config: config.Default(), Log: slog.New(slog.DiscardHandler),
+			Standby: func(why error) { stands <- why; cancel() },
+		})
+		return err
+	}
+
+	err = start()
+	if !errors.As(err, new(usage.Error)) || !strings.Contains(err.Error(), "no login is configured") || len(stands) > 0 {
+		t.Errorf("the start says %v", err)
+	}
+
+	postgrestest.Query(t, dsn, `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ('t', 'h', 't', 'admin', 0, '', 0)`)
+
+	err = start()
+	if !errors.Is(err, context.Canceled) || len(stands) == 0 {
+		t.Errorf("with a login, the start says %v", err)
+	}
+
+	err = works.Close()
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -59,6 +59,18 @@ func (w *Watch) Holder(ctx context.Context) (*health.LockedError, error) {
 	return &health.LockedError{Path: database, Holder: found.text(0), URL: found.text(1)}, nil
 }
 
+// Guarded reports whether the database has users or tokens, so that people have to log in.
+func (w *Watch) Guarded(ctx context.Context) (bool, error) {
+	const query = `SELECT EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM tokens)`
+
+	found, err := w.desk.run(ctx, query)
+	if err != nil {
+		return false, fmt.Errorf("read whether the database %s has users: %w", w.desk.config.Database, err)
+	}
+
+	return found.text(0) == "t", nil
+}
+
 // Close ends the connection.
 func (w *Watch) Close() error { return w.desk.close() }
 
