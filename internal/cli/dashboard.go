@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	"redrive/internal/apitype/admin"
@@ -17,13 +18,26 @@ import (
 // that waits for a start.
 type healthCommand struct{ reach.Dashboard }
 
-// Run fails unless the dashboard takes and runs jobs. A dashboard that is not there is
+// Run fails unless the dashboard takes and runs jobs. In the environment of a process whose database is on
+// a server, it asks that process, which is healthy also while it stands by for another one. A dashboard that is not there is
 // a failure like any other, and no wrong command line: container runtimes reserve the
 // status 2.
 func (h *healthCommand) Run(c console.Console) error {
-	dashboard, err := h.Connect()
+	here, connect := h.IsHere(), h.Connect
+	if here {
+		connect = func() (*client.Client, error) { return reach.Here(pathHere()) }
+	}
+
+	dashboard, err := connect()
 	if err == nil {
 		err = dashboard.Ready(context.Background())
+	}
+
+	// The process here has nothing to mend while it waits for its turn.
+	waits, ok := errors.AsType[*client.NotReady](err)
+	if here && ok && waits.StandsBy() {
+		fmt.Fprintln(c.Stdout, waits.Why)
+		return nil
 	}
 
 	if err != nil {
@@ -33,6 +47,22 @@ func (h *healthCommand) Run(c console.Console) error {
 	fmt.Fprintln(c.Stdout, "ready")
 
 	return nil
+}
+
+// pathHere is that below which the process of this environment is: as that finds it at its start, unless its
+// configuration can no longer be read.
+func pathHere() string {
+	path, set := os.LookupEnv("REDRIVE_BASE_PATH")
+	if set {
+		return strings.TrimSuffix(path, "/")
+	}
+
+	settings, err := loadConfig(os.Getenv("REDRIVE_CONFIG"))
+	if err != nil {
+		return ""
+	}
+
+	return settings.BasePath()
 }
 
 // reloadCommand is dashboard reload: it asks the dashboard that has the database open.

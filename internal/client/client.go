@@ -178,11 +178,22 @@ func (c *Client) Ready(ctx context.Context) error {
 	case response.StatusCode == http.StatusOK && said == "ready":
 		return nil
 	case response.StatusCode == http.StatusServiceUnavailable && said != "":
-		return fmt.Errorf("the dashboard at %s is not ready: %s", r.URL.Host, said)
+		return &NotReady{r.URL.Host, said}
 	}
 
 	return unintelligible(response)
 }
+
+// NotReady is the error about a dashboard that answers, and does not take and run jobs.
+type NotReady struct{ Host, Why string }
+
+func (n *NotReady) Error() string {
+	return fmt.Sprintf("the dashboard at %s is not ready: %s", n.Host, n.Why)
+}
+
+// StandsBy reports whether nothing is wrong with the dashboard: another process works, and this one takes
+// over when that stops or dies.
+func (n *NotReady) StandsBy() bool { return strings.HasPrefix(n.Why, "standby: ") }
 
 // Enqueued is what a dashboard answered when it accepted jobs.
 type Enqueued struct {

@@ -351,6 +351,36 @@ func TestPostgres_CommandsTakeItsAddress(t *testing.T) {
 	p.Stop(syscall.SIGTERM)
 }
 
+// The check of a container's health asks the process of its own container, which is healthy also while it
+// stands by for another one, but not while it waits for a database that cannot be used.
+func TestPostgres_HealthIsThatOfTheProcessHere(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	proxy := postgrestest.NewProxy(t, dsn)
+	health := func(url, base string, code int, says string) {
+		t.Helper()
+		_, port, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
+		cmd := rig.Command(t, dir, "health")
+		cmd.Env = append(cmd.Env, "REDRIVE_DB="+proxy.DSN, "REDRIVE_LISTEN=0.0.0.0:"+port, "REDRIVE_BASE_PATH="+base)
+
+		got, stdout, stderr := rig.Finish(t, cmd)
+		if got != code || !strings.Contains(stdout+stderr, says) {
+			t.Errorf("exit %d, want %d with %q: %s%s", got, code, says, stdout, stderr)
+		}
+	}
+
+	first := rig.Start(t, dir, "--db", proxy.DSN, "--base-path", "/jobs")
+	second, url := standingBy(t, dir, proxy.DSN)
+	health(strings.TrimSuffix(first.URL, "/jobs"), "/jobs", 0, "ready")
+	health(url, "", 0, "standby: another process works")
+
+	proxy.Leave()
+	second.Says("does not answer")
+	health(url, "", 1, "is not ready: storage_unreachable")
+
+	second.Stop(syscall.SIGTERM)
+	health(url, "", 1, "is one running there?")
+}
+
 // A dump that was made while a dashboard worked is a whole database when it is restored.
 func TestPostgres_ADumpCanBeRestored(t *testing.T) {
 	dsn, dir := postgrestest.New(t), t.TempDir()

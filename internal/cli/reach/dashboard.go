@@ -6,10 +6,13 @@
 package reach
 
 import (
+	"net"
+	"net/netip"
 	"os"
 	"syscall"
 
 	"redrive/internal/client"
+	"redrive/internal/store/location"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 )
@@ -55,6 +58,30 @@ func (f Dashboard) Connect() (*client.Client, error) {
 	}
 
 	return clientOf(UsualServer, "")
+}
+
+// IsHere reports whether the environment is that of a process of this machine, such as a container has it,
+// whose database is on a server: another process, on another machine, can work on that.
+func (f Dashboard) IsHere() bool {
+	return f.Server == "" && f.DB == "" && os.Getenv("REDRIVE_SERVER") == "" &&
+		os.Getenv("REDRIVE_LISTEN") != "" && location.Of(os.Getenv("REDRIVE_DB")).IsServer()
+}
+
+// Here returns a client of the process of this machine, which is below a path.
+func Here(path string) (*client.Client, error) {
+	listen := os.Getenv("REDRIVE_LISTEN")
+
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, usage.Errorf("REDRIVE_LISTEN %q is not an address, for example 127.0.0.1:8080", listen)
+	}
+
+	ip, err := netip.ParseAddr(host)
+	if host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+
+	return clientOf("http://"+net.JoinHostPort(host, port)+path, "")
 }
 
 // belongToUser reports whether files belong to the user of this process.
