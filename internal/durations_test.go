@@ -22,7 +22,7 @@ var allowedDurations = map[string]string{
 	"internal/poll process":                                      "of life, which is in a bubble; the life of a broker has a method of that name outside",
 	"internal/poll ask":                                          "of life, as process",
 	"internal/store/postgres/postgrestest answers":               "asks again until the server answers, with a deadline that only ends a hang",
-	"internal/store/postgres/postgrestest carry":                 "the network of a benchmark, on which everything takes a certain time",
+	"internal/store/postgres/postgrestest waitUntil":             "the network of a benchmark, on which everything takes a certain time",
 	"internal/store TestOpen_WaitsForAForkedChildOfADeadProcess": "a pause in which nothing may happen; a busy machine makes it miss a fault, not find one",
 }
 

@@ -79,7 +79,7 @@ func carry(to, from net.Conn, each time.Duration) {
 	}()
 
 	for one := range under {
-		time.Sleep(time.Until(one.arrives))
+		waitUntil(one.arrives)
 
 		_, err := to.Write(one.text)
 		if err != nil {
