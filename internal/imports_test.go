@@ -162,7 +162,7 @@ var owners = map[string]string{
 	"golang.org/x/crypto":                "access",
 	"golang.org/x/net":                   "errortext test/site",
 	"golang.org/x/text":                  "plaintext",
-	"golang.org/x/sys":                   "store/postgres store/sqlite test/rig",
+	"golang.org/x/sys":                   "store/postgres store/postgres/postgrestest store/sqlite test/rig",
 	"golang.org/x/term":                  "cli/console",
 	"golang.org/x/sync":                  "poll server server/web server/api server/pages",
 	"pgregory.net/rapid":                 "store/storetest",

@@ -109,7 +109,7 @@ func TestConn_EndsItsLostSessionAfterAReplica(t *testing.T) {
 }
 
 // One name can lead to a replica, and a pooler from one server to another within a connection. What reads
-// finds that out by itself, and shows nothing of the past: nothing is written meanwhile.
+// finds that out, and shows nothing of the past: nothing is written meanwhile.
 func TestReads_LeaveAReplica(t *testing.T) {
 	primary := postgrestest.NewCluster(t)
 	replica := primary.Replica()
