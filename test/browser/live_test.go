@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -237,12 +238,22 @@ func TestDeadLetters_FacetsCountWithinTheFilter(t *testing.T) {
 		"/dead-letters?q=attempts%3A2": "exhausted 3, sieve 3, corn.again 3",
 	} {
 		b.open(m.URL + path)
-		if got := eval[string](b, facets); got != want {
+		got := eval[string](b, facets)
+
+		// Where counting takes too long, as on a busy machine, a page has the facets of the whole list.
+		late := time.Now().Add(3 * time.Minute)
+		for got != want && time.Now().Before(late) {
+			b.open(m.URL + path)
+			got = eval[string](b, facets)
+		}
+
+		if got != want {
 			t.Errorf("%s has the facets %s, want %s", path, got, want)
 		}
 	}
+
 	b.open(m.URL + "/dead-letters?q=attempts%3A2")
-	b.run(chromedp.Click(chromedp.CSS(`nav[aria-label="Types"] a`)))
+	b.run(chromedp.Click(chromedp.CSS(`nav[aria-label="Types"] a[href*="corn.again"]`)))
 	b.arrive("the list of a type", `location.search.includes("corn.again")`)
 	if rows := eval[int](b, `document.querySelectorAll("tr[data-job]").length`); rows != 3 {
 		t.Errorf("a facet of 3 leads to %d rows", rows)
