@@ -56,24 +56,26 @@ test: ## Run the tests that every change needs, with the race detector
 	@.ci/skipped
 
 test-browser: ## Run the tests of the pages in a real Chromium
-	@.ci/prepare browser
+	@.ci/prepare all
 	@. .ci/env && tests -skip '^TestLong' ./test/browser
-	@.ci/skipped browser
+	@.ci/skipped all
 
 test-postgres: ## Run the tests of the store on PostgreSQL, and there those of the app, the engine, the API and the pages again
-	@.ci/prepare browser
-	@go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./test/browser ./internal/store/postgres ./internal/engine ./internal/app ./internal/server/... ./internal/bulk ./internal/poll'
+	@.ci/prepare all
+	@. .ci/env && [ -z "$$postgres" ] && [ -z "$$CI" ] || go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./test/browser ./internal/store/postgres ./internal/engine ./internal/app ./internal/server/... ./internal/bulk ./internal/poll'
+	@.ci/skipped all
 
 test-long: ## Run all other tests: every variant, every seed, PostgreSQL, the peers of bench/peers, the workers of other systems, then fuzz
-	@.ci/prepare browser
+	@.ci/prepare all
 	@. .ci/env && tests -run '^TestLong' ./test/browser ./test/pages ./internal/store $(LONG:%=./%)
 	@. .ci/env && cd bench/peers && tests ./...
 	@$(MAKE) --no-print-directory test-postgres
 	@$(MAKE) --no-print-directory test-workers
 	@$(MAKE) --no-print-directory fuzz
-	@.ci/skipped browser
+	@.ci/skipped all
 
 test-workers: ## Let the real workers of ten systems run what is replayed at a source, in about two minutes
+	@.ci/prepare all
 	@. .ci/env && cd test/workers && tests -parallel 4 ./...
 
 # A number of inputs, not of seconds: with a time limit, go test sometimes fails with
