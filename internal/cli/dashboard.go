@@ -18,10 +18,10 @@ import (
 // that waits for a start.
 type healthCommand struct{ reach.Dashboard }
 
-// Run fails unless the dashboard takes and runs jobs. In the environment of a process whose database is on
-// a server, it asks that process, which is healthy also while it stands by for another one. A dashboard that is not there is
-// a failure like any other, and no wrong command line: container runtimes reserve the
-// status 2.
+// Run fails unless the dashboard takes and runs jobs. In the environment of a process whose
+// database is on a server, it asks that process, which is healthy also while it stands by for
+// another one. A dashboard that is not there is a failure like any other, and no wrong command
+// line: container runtimes reserve the status 2.
 func (h *healthCommand) Run(c console.Console) error {
 	here, connect := h.IsHere(), h.Connect
 	if here {
@@ -49,8 +49,8 @@ func (h *healthCommand) Run(c console.Console) error {
 	return nil
 }
 
-// pathHere is that below which the process of this environment is: as that finds it at its start, unless its
-// configuration can no longer be read.
+// pathHere is the base path of the process of this environment, from where that process reads it at its
+// start. It is empty when the configuration can no longer be read.
 func pathHere() string {
 	path, set := os.LookupEnv("REDRIVE_BASE_PATH")
 	if set {
