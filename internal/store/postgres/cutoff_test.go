@@ -367,16 +367,19 @@ func TestLease_IsNotRenewedWithoutItsReplica(t *testing.T) {
 	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
 	sql(t, dsn, `SELECT pg_reload_conf()`)
 
-	within(t, "the lease is over", inBackground(func() {
-		for {
-			select {
-			case <-s.Failed():
-				return
-			default:
-				sql(t, dsn, cancel)
-			}
+	over := func() bool {
+		select {
+		case <-s.Failed():
+			return true
+		default:
+			return false
 		}
-	}))
+	}
+
+	late := time.Now().Add(time.Minute)
+	for !over() && time.Now().Before(late) {
+		sql(t, dsn, cancel)
+	}
 
 	if problem := s.Problem(); !errors.Is(problem, fault.ErrTakenOver) {
 		t.Errorf("the problem is %v", problem)
