@@ -175,7 +175,7 @@ func (s *Server) routes() {
 	s.Post("/logout", access.Public, s.logout)
 	s.Get("/live", access.View, s.live, "ids", "state", "queue", "type", "first")
 	s.Get("/metrics", access.View, echo.WrapHandler(s.metrics.handler(s.Log)), web.AnyParameter)
-	s.Get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }, web.AnyParameter)
+	s.Get("/healthz", access.Public, s.healthy, web.AnyParameter)
 	s.Get("/readyz", access.Public, s.ready, web.AnyParameter)
 }
 
@@ -203,6 +203,18 @@ func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 
 		return next(c)
 	}
+}
+
+// healthy answers GET /healthz with ok, also while the process is short of something, and with 503 from the
+// moment on at which it must not go on: another one may work on its database by then, and a balancer has
+// to tell them apart.
+func (s *Server) healthy(c echo.Context) error {
+	why := s.View.Failed()
+	if why != "" {
+		return c.String(http.StatusServiceUnavailable, "failed: "+why+"\n")
+	}
+
+	return c.String(http.StatusOK, "ok\n")
 }
 
 // ready answers GET /readyz with 200 if jobs are accepted and run, and otherwise with 503 and

@@ -63,5 +63,15 @@ func (v *View) Problem() (text string, since time.Time) {
 	return "", time.Time{}
 }
 
+// Failed says why nothing will be written any more, or nothing.
+func (v *View) Failed() string {
+	select {
+	case <-v.store.Failed():
+		return v.store.Problem().Words
+	default:
+		return ""
+	}
+}
+
 // Hindrances are what keeps the server of the database from cleaning up, the oldest first.
 func (v *View) Hindrances() []health.Hindrance { return v.store.Hindrances() }
