@@ -70,6 +70,21 @@ func TestPostgres_AStartWaitsForItsServer(t *testing.T) {
 	}
 }
 
+// The name of a container, for example, does not exist before that has started.
+func TestPostgres_AStartWaitsForANameThatDoesNotExist(t *testing.T) {
+	p, url := standingBy(t, t.TempDir(), "postgres://redrive:hidden@db..invalid/jobs")
+
+	const says = "storage_unreachable: the name of the host of the database jobs is not known; "
+	status, body := statusOf(t, url+"/readyz")
+	if status != http.StatusServiceUnavailable || !strings.HasPrefix(body, says) || strings.Contains(body, "db..invalid") {
+		t.Errorf("it answers %d: %s", status, body)
+	}
+
+	if p.Stop(syscall.SIGTERM); p.Code() != 0 || strings.Contains(p.Stderr.String(), "hidden") {
+		t.Errorf("exit %d: %s", p.Code(), p.Stderr)
+	}
+}
+
 // A start that waits for its server can be stopped.
 func TestPostgres_AStartThatWaitsCanBeStopped(t *testing.T) {
 	proxy := postgrestest.NewProxy(t, postgrestest.New(t))
@@ -90,6 +105,7 @@ func TestPostgres_AStartThatIsRefusedEnds(t *testing.T) {
 	for name, test := range map[string]struct{ dsn, says string }{
 		"no such role":     {strings.Replace(dsn, "postgres@", "stranger@", 1), `role "stranger" does not exist`},
 		"no such database": {strings.Replace(dsn, database, "elsewhere", 1), `database "elsewhere" does not exist`},
+		"no TLS":           {strings.Replace(dsn, "sslmode=disable", "sslmode=require", 1), "offers no TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), "--listen", "127.0.0.1:0", "--db", test.dsn))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -177,7 +178,7 @@ func (h *hosts) dial(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn
 		}
 
 		// That one host was silent does not hide what another one says.
-		failed = append(failed, silentOf(ctx, err))
+		failed = append(failed, silentOf(ctx, obstacleOf(ctx, c, err)))
 
 		if isRefusedByAll(err) {
 			break
@@ -198,20 +199,62 @@ func isRefusedByAll(err error) bool {
 }
 
 // joined joins the errors of hosts. Together they are a refusal only if every host that answered
-// refuses: where another one does not take writes yet, or starts, waiting for it helps.
+// refuses: where another one does not take writes yet, or starts, waiting for it helps. Nor does a host
+// without a name say anything of the others.
 func joined(failed []error) error {
 	refuses := func(err error) bool { return errors.Is(kindOf(err), fault.ErrRefused) }
 	waits := func(err error) bool { return !refuses(err) && (codeOf(err) != "" || errors.Is(err, errNotPrimary)) }
+	named := func(err error) bool { return !isUnnamed(err) }
 
-	if slices.ContainsFunc(failed, waits) {
-		for i, err := range failed {
-			if refuses(err) {
-				failed[i] = errors.New(err.Error()) // its words without its kind
-			}
+	oneWaits, oneIsNamed := slices.ContainsFunc(failed, waits), slices.ContainsFunc(failed, named)
+
+	for i, err := range failed {
+		if oneWaits && refuses(err) || oneIsNamed && isUnnamed(err) {
+			failed[i] = errors.New(err.Error()) // its words without its kind
 		}
 	}
 
 	return errors.Join(failed...)
+}
+
+// obstacle is what keeps this program from speaking to a server at all, and does not end like a silence.
+type obstacle struct {
+	kind  error
+	words string // what happened to the server of the database %s, and what to do
+	err   error
+}
+
+func (o *obstacle) Error() string { return o.err.Error() }
+
+// isUnnamed reports whether the name of a host could not be looked up.
+func isUnnamed(err error) bool {
+	found, ok := errors.AsType[*obstacle](err)
+	return ok && errors.As(found.err, new(*net.DNSError))
+}
+
+// obstacleOf makes what keeps this program from speaking to a host an obstacle, unless a caller has left or
+// its time was up. A name can still be made, such as that of a container that has not started. What is wrong
+// with TLS lasts, where the host has no way without it.
+func obstacleOf(ctx context.Context, config *pgconn.Config, err error) error {
+	if ctx.Err() != nil || codeOf(err) != "" {
+		return err
+	}
+
+	if errors.As(err, new(*net.DNSError)) {
+		return &obstacle{fault.ErrUnreachable, adviceOnName, err}
+	}
+
+	plain := func(way *pgconn.FallbackConfig) bool { return way.TLSConfig == nil }
+	if config.TLSConfig == nil || slices.ContainsFunc(config.Fallbacks, plain) {
+		return err
+	}
+
+	words := adviceOnTLS(err)
+	if words == "" {
+		return err
+	}
+
+	return &obstacle{fault.ErrRefused, words, err}
 }
 
 // connect opens a connection, in whose session statements mean what they mean elsewhere.

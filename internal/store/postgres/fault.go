@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -31,9 +34,13 @@ func kindOf(err error) error {
 		kind = kindsOfClasses[code[:min(2, len(code))]]
 	}
 
+	found, obstructed := errors.AsType[*obstacle](err)
+
 	switch {
 	case errors.Is(err, fault.ErrBroken) || errors.Is(err, errMissed):
 		return fault.ErrBroken
+	case code == "" && obstructed:
+		return found.kind
 	case code == "" && isBrokenOff(err):
 		return fault.ErrUnreachable
 	}
@@ -130,6 +137,11 @@ func newFault(database string, kind, err error) *health.Fault {
 
 // advice says what happened to a database, and what to do.
 func advice(database string, kind, err error) string {
+	found, obstructed := errors.AsType[*obstacle](err)
+	if obstructed && kind == found.kind {
+		return fmt.Sprintf(found.words, database)
+	}
+
 	switch kind {
 	case fault.ErrUnsafe:
 		return err.Error()
@@ -161,6 +173,39 @@ func advice(database string, kind, err error) string {
 
 	return fmt.Sprintf("the database %s is not as this program left it; check what else writes to it, "+
 		"then restart the program", database)
+}
+
+// adviceOnName says of the server of the database %s that its name cannot be looked up, and what to do. It
+// does not tell the name: people read it who have not logged in.
+const adviceOnName = "the name of the host of the database %s is not known; correct the address of the database, " +
+	"or wait: work continues as soon as the name is known"
+
+// adviceOnTLS says of the server of the database %s what is wrong with its certificate, or that it has none,
+// and what to do. It is empty for any other error.
+func adviceOnTLS(err error) string {
+	const noTLS = "server refused TLS connection" // an error of the driver that has no type
+
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+
+	switch {
+	case strings.Contains(err.Error(), noTLS):
+		return "the server of the database %s offers no TLS, which sslmode in its address demands; " +
+			"correct the address of the database, or turn ssl on at the server"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "the certificate of the server of the database %s is signed by an authority that this machine does not trust; " +
+			"name a file with the certificate of the authority as sslrootcert in the address of the database"
+	case errors.As(err, new(x509.HostnameError)):
+		return "the certificate of the server of the database %s is for another name; " +
+			"name the host in the address of the database as the certificate does, or renew the certificate"
+	case isInvalid && invalid.Reason == x509.Expired:
+		return "the certificate of the server of the database %s has expired, or the clock of this machine is wrong; " +
+			"renew the certificate, or set the clock"
+	case isInvalid || errors.As(err, new(*tls.CertificateVerificationError)):
+		return "the certificate of the server of the database %s is not accepted; replace the certificate, " +
+			"or correct sslmode and sslrootcert in the address of the database"
+	}
+
+	return ""
 }
 
 // Again reports whether another transaction was in the way of this one, or the connection was

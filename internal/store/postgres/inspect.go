@@ -34,7 +34,7 @@ func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.F
 	}
 
 	if err != nil {
-		return fmt.Errorf("read the version of the schema: %w", err)
+		return fmt.Errorf("read the version of the schema: %w", faultOf(config.Database, err))
 	}
 
 	if version != newest {
