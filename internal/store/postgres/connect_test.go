@@ -50,7 +50,9 @@ func TestConnect_SaysOfSeveralHostsThatNoneAnswers(t *testing.T) {
 // A certificate that is not accepted does not mend itself, nor does a server without TLS.
 func TestConnect_SaysWhatIsWrongWithTLS(t *testing.T) {
 	server := postgrestest.NewCluster(t)
-	at := func(host string) string { return strings.Replace("postgres://postgres:hidden@"+server.Address()+"/postgres", "127.0.0.1", host, 1) }
+	at := func(host string) string {
+		return strings.Replace("postgres://postgres:hidden@"+server.Address()+"/postgres", "127.0.0.1", host, 1)
+	}
 
 	notConnected(t, at("127.0.0.1")+"?sslmode=require", "the server of the database postgres offers no TLS, ", true)
 
