@@ -5,21 +5,40 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/moving"
 )
 
-// Tables are those of the schema in which Redrive works. Other programs can have some there.
+// makesTable finds the names of the tables that a migration makes.
+var makesTable = regexp.MustCompile(`CREATE TABLE (\w+)`)
+
+// ownTables are the names of Redrive's tables. Other programs can have some in the same schema.
+func ownTables() (names db.Texts, err error) {
+	text, _, err := stepsFrom(0)
+	for _, found := range makesTable.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+
+	return names, err
+}
+
+// Tables are those of the schema in which Redrive works.
 func (e *engine) Tables(ctx context.Context) (all []moving.Table, err error) {
 	const query = `SELECT t.relname, c.attname, coalesce(array_position(k.conkey, c.attnum), 0)
 		FROM pg_class AS t JOIN pg_attribute AS c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped
 		LEFT JOIN pg_constraint AS k ON k.conrelid = t.oid AND k.contype = 'p'
-		WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind = 'r' AND t.relname <> 'schema_version'
+		WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind = 'r' AND t.relname = ANY($1)
 		ORDER BY t.relname COLLATE "C", c.attnum`
 
-	rows, err := e.reads.QueryContext(ctx, query)
+	own, err := ownTables()
+	if err != nil {
+		return nil, err
+	}
+
+	rows, err := e.reads.QueryContext(ctx, query, own)
 
 	return moving.Read(rows, err)
 }

@@ -76,6 +76,42 @@ func TestRun_MovesADayThereAndBack(t *testing.T) {
 	}
 }
 
+// A database goes to another server, or to another schema of the same database. What another program has in
+// both of them stays where it is.
+func TestRun_MovesADayFromServerToServer(t *testing.T) {
+	first, firstDo := postgrestest.Bare(t, "")
+	_, err := run(day(t), first)
+	check(t, err)
+
+	elsewhere := postgrestest.NewCluster(t).DSN("postgres")
+	firstDo(`CREATE TABLE theirs (id BIGINT PRIMARY KEY); INSERT INTO theirs VALUES (1); CREATE SCHEMA other`)
+	postgrestest.Query(t, elsewhere, `CREATE TABLE theirs (id BIGINT PRIMARY KEY)`)
+
+	before := contents(t, first)
+	for name, to := range map[string]string{"another server": elsewhere, "another schema": first + "&search_path=other"} {
+		t.Run(name, func(t *testing.T) {
+			report, err := run(first, to)
+			check(t, err)
+			if report.Mended != 0 {
+				t.Errorf("%d texts were mended", report.Mended)
+			}
+
+			compare(t, before, contents(t, to))
+			sound(t, to)
+
+			s := openStore(t, to)
+			worksOn(t, s)
+			check(t, s.Close())
+			sound(t, to)
+		})
+	}
+
+	compare(t, before, contents(t, first))
+	if n := postgrestest.Query(t, elsewhere, `SELECT count(*) FROM theirs`); n != "0" {
+		t.Errorf("%s rows of another program were copied", n)
+	}
+}
+
 // worksOn checks that the product goes on with a copied database: numbers collide with none that
 // was copied, and every failure is found.
 func worksOn(t *testing.T, s *store.Store) {
@@ -129,18 +165,23 @@ func worksOn(t *testing.T, s *store.Store) {
 // Each run is cut short after a few batches, also in the middle of a table. Until the last one,
 // nothing but another run with the same databases may do anything with the copy.
 func TestRun_GoesOnWhereItWasCutShort(t *testing.T) {
-	path := sqlitetest.New(t)
+	path, server := sqlitetest.New(t), postgrestest.New(t)
 	s := openStore(t, path)
 	check(t, seed.Plan{Jobs: 600, Dead: 100, Seed: 1, Now: time.Now()}.Write(t.Context(), s, s.Search, func(int, int) {}))
 	check(t, s.Close())
 	other := sqlitetest.New(t)
 	before := contents(t, path)
 
-	for name, to := range map[string]string{"to a server": postgrestest.New(t), "to a file": filepath.Join(t.TempDir(), "copy.db")} {
-		t.Run(name, func(t *testing.T) {
+	for _, way := range []struct{ name, from, to string }{
+		{"to a server", path, server},
+		{"to a file", path, filepath.Join(t.TempDir(), "copy.db")},
+		{"from a server to another one", server, postgrestest.New(t)},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			from, to := way.from, way.to
 			runs, kept := 0, int64(0)
 			for {
-				report, err := runFor(t.Context(), path, to, 5)
+				report, err := runFor(t.Context(), from, to, 5)
 				if report.Kept < kept || runs > 0 && report.Kept == 0 {
 					t.Errorf("run %d began with %d rows", runs, report.Kept)
 				}
@@ -153,7 +194,7 @@ func TestRun_GoesOnWhereItWasCutShort(t *testing.T) {
 					t.Fatal(err)
 				}
 				if runs == 2 {
-					refusesUnfinished(t, path, to, other)
+					refusesUnfinished(t, from, to, other)
 				}
 			}
 			if runs < 3 {
@@ -181,7 +222,8 @@ func runFor(ctx context.Context, from, to string, reports int) (Report, error) {
 // refusesUnfinished checks that an unfinished copy is refused by all that could open it.
 func refusesUnfinished(t *testing.T, from, to, other string) {
 	t.Helper()
-	unfinished := "a migration into it is not finished: it is to become a copy of " + from
+	source := location.Of(from).String()
+	unfinished := "a migration into it is not finished: it is to become a copy of " + source
 
 	_, err := store.Open(t.Context(), store.Options{Database: location.Of(to).Database(false)})
 	if !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), unfinished) {
@@ -195,7 +237,7 @@ func refusesUnfinished(t *testing.T, from, to, other string) {
 	if !errors.Is(err, moving.ErrUnfinished) {
 		t.Errorf("it is copied: %v", err)
 	}
-	refused(t, "another source", other, to, "is to become a copy of "+from+", and not of "+other)
+	refused(t, "another source", other, to, "is to become a copy of "+source+", and not of "+other)
 	if file, err := location.Of(to).File(); err == nil {
 		err := file.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.bak"), false, func(int64, int64) {})
 		if !errors.Is(err, moving.ErrUnfinished) {
