@@ -60,7 +60,7 @@ type commands struct {
 	Seed    seedCommand    `cmd:"" help:"Write a large database for benchmarks."`
 	Backup  backupCommand  `cmd:"" help:"Back up a database, even while a dashboard has it open."`
 	Restore restoreCommand `cmd:"" help:"Restore a database from a backup."`
-	Migrate migrateCommand `cmd:"" help:"Copy a database into another one: from a file to PostgreSQL, or back."`
+	Migrate migrateCommand `cmd:"" help:"Copy a database into another one: from a file to PostgreSQL, back, or to another server."`
 	Doctor  doctorCommand  `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

@@ -33,10 +33,14 @@ func Of(text string) Location {
 	return Location{text, false}
 }
 
+// inSchema is the parameter of an address that names the schema.
+const inSchema = "search_path"
+
 // IsServer reports whether the database is on a server.
 func (l Location) IsServer() bool { return l.server }
 
-// String is the location without a password. An address that cannot be read is not shown.
+// String is the location without a password, and of the parameters only the schema, which tells databases
+// apart. An address that cannot be read is not shown.
 func (l Location) String() string {
 	if !l.server {
 		return l.text
@@ -49,7 +53,12 @@ func (l Location) String() string {
 		return "the database at an address that may have a password where none belongs"
 	}
 
+	schema := address.Query().Get(inSchema)
 	address.RawQuery, address.Fragment = "", ""
+
+	if schema != "" {
+		address.RawQuery = url.Values{inSchema: {schema}}.Encode()
+	}
 
 	return address.Redacted()
 }

@@ -35,3 +35,11 @@ func TestOf_TellsServersFromFiles(t *testing.T) {
 		}
 	}
 }
+
+// Two databases of Redrive can be in two schemas of one database.
+func TestLocation_ShowsTheSchema(t *testing.T) {
+	shown := location.Of("postgres://me:hidden@db/jobs?password=hidden&search_path=other%2Cpublic&sslmode=require").String()
+	if shown != "postgres://me:xxxxx@db/jobs?search_path=other%2Cpublic" {
+		t.Errorf("it is shown as %s", shown)
+	}
+}
