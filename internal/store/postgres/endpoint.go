@@ -102,6 +102,8 @@ func newEndpoint(config *pgconn.Config, of *hosts, parses bool) *endpoint {
 	e := &endpoint{config: config, reads: config.Copy(), hosts: of}
 	e.parses.Store(parses)
 
+	e.reads.BuildContextWatcherHandler = interrupting
+
 	// A replica would show the past, also where the address names one host only.
 	if e.reads.ValidateConnect == nil {
 		e.reads.ValidateConnect = takesWrites

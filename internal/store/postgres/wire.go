@@ -123,7 +123,7 @@ func (w *wire) query(ctx context.Context, s statement) (found driver.Rows, err e
 		}
 
 		// What is wrong with the query, or with the connection, often comes in place of the first row.
-		r := &rows{wire: w, trip: t, fields: columnsOf(t.result), alone: alone}
+		r := &rows{wire: w, trip: t, fields: columnsOf(t.result), asked: ctx, alone: alone}
 		found = r
 		r.step()
 
@@ -134,7 +134,7 @@ func (w *wire) query(ctx context.Context, s statement) (found driver.Rows, err e
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, unlessLeft(ctx, err)
 	}
 
 	return found, nil
