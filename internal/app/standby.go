@@ -282,7 +282,7 @@ func (s *standby) untilFree(ctx context.Context) error {
 }
 
 // ServeHTTP says that this process lives, and that it takes no requests: to programs in the form
-// of the API. A load balancer that asks /healthz tells it from a process that works by its word,
+// of the API, and to Prometheus as a metric. A load balancer that asks /healthz tells it from a process that works by its word,
 // also while that one is short of something and not ready.
 func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -294,6 +294,14 @@ func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	why := s.reason.Load()
+
+	if strings.HasSuffix(r.URL.Path, "/metrics") {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, why.metric())
+
+		return
+	}
+
 	w.Header().Set("Retry-After", "1")
 
 	if strings.Contains(r.URL.Path, "/api/") {
@@ -315,6 +323,17 @@ func (r reason) String() string {
 	}
 
 	return fmt.Sprintf("%s: %s; that began at %s", r.kind.Code, r.words, wire.FormatTime(r.since))
+}
+
+// metric is all that a scrape of a standby gets, in the text format of Prometheus.
+func (r reason) metric() string {
+	stands := 0
+	if r.holder != "" {
+		stands = 1
+	}
+
+	return fmt.Sprintf("# HELP redrive_standby 1 while another process works on the database and this one stands by, otherwise 0.\n"+
+		"# TYPE redrive_standby gauge\nredrive_standby %d\n", stands)
 }
 
 // close ends the answers. An error is told and no more: the connection of the watch often ends with

@@ -90,6 +90,27 @@ func TestStandby_SaysWhatKeepsItFromTakingOver(t *testing.T) {
 	}
 }
 
+// A standby is no process of which an alert says that it runs no jobs, and one that is missing can be told.
+func TestStandby_HasAMetric(t *testing.T) {
+	s, _ := standingBy(t, postgrestest.New(t))
+
+	for n, why := range map[string]error{
+		"1": &health.LockedError{Path: "jobs", Holder: "web-1:4711"},
+		"0": &health.Fault{Kind: fault.ErrReadOnly, Words: "the database jobs cannot be written", Err: errors.New("a replica")},
+	} {
+		s.tell(why)
+
+		answer := httptest.NewRecorder()
+		s.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/redrive/metrics", http.NoBody))
+
+		body := answer.Body.String()
+		if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "text/plain; version=0.0.4; charset=utf-8" ||
+			!strings.HasPrefix(body, "# HELP redrive_standby ") || !strings.HasSuffix(body, "\nredrive_standby "+n+"\n") {
+			t.Errorf("it answers %d, %v: %s", answer.Code, answer.Header(), body)
+		}
+	}
+}
+
 // answer is the code with which a server refuses.
 type answer string
 

@@ -50,6 +50,7 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_error_groups", "Error groups, without those that sources brought.")
 	add("redrive_error_groups_limit", "The largest number of error groups; new failures above it fall into one group, other.")
 	add("redrive_ready", "1 while jobs are accepted and run, otherwise 0.")
+	add("redrive_standby", "1 while another process works on the database and this one stands by, otherwise 0.")
 	add("redrive_held", "1 while no jobs are claimed because a resource has run out, otherwise 0.", "resource")
 	add("redrive_holds_total", "How often a resource has run out.", "resource")
 	add("redrive_given_back_total", "Executions that went back to the queue because a resource had run out.", "resource")
@@ -136,6 +137,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 
 	s.gauge("redrive_ready", ready)
+	s.gauge("redrive_standby", 0) // a process that stands by has no other metric (internal/app)
 	s.shortages()
 	s.hindrances(now)
 }

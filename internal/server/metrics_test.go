@@ -104,7 +104,7 @@ func TestMetrics_TellHowFullTheDeadLetterQueueIs(t *testing.T) {
 	for _, line := range []string{
 		`redrive_dead_letters{reason="attempts_exhausted"} 2`, `redrive_dead_letters{reason="missing_urn"} 0`, `redrive_dead_letters_refused 1`,
 		`redrive_dead_letter_queue_letters 2`, `redrive_dead_letter_queue_limit_letters 8`, `redrive_dead_letter_queue_fill_ratio 0.25`,
-		`redrive_dead_letter_queue_max_age_seconds 1.5552e+07`, `redrive_ready 1`,
+		`redrive_dead_letter_queue_max_age_seconds 1.5552e+07`, `redrive_ready 1`, `redrive_standby 0`,
 	} {
 		if !strings.Contains(a.body, "\n"+line+"\n") {
 			t.Errorf("/metrics lacks %s", line)
