@@ -138,7 +138,7 @@ bench-peers: ## Measure Redrive beside other Go queues, in 10 minutes, and write
 # How many jobs are worked off beside an old snapshot; other turns have a tenth of them.
 REDRIVE_BENCH_EXCHANGED ?= 25000
 
-bench-postgres: ## Measure Redrive on PostgreSQL beside raw SQL, Redrive on SQLite and River; REDRIVE_BENCH_EXCHANGED=5000 takes fewer
+bench-postgres: ## Measure Redrive on PostgreSQL beside raw SQL, Redrive on SQLite and River, its log and takeovers; REDRIVE_BENCH_EXCHANGED=5000 takes fewer
 	REDRIVE_BENCH_EXCHANGED=$(REDRIVE_BENCH_EXCHANGED) go test -run '^$$' -bench '^BenchmarkPostgres$$' -benchtime 1x -timeout 30m ./test/bench
 	cd bench/peers && go run . -rounds $(ROUNDS) -base redrive-postgres -only redrive,river-postgres
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ import (
 //     distance. It must be 0.5 or more.
 //   - "xclean": while a session keeps the server from cleaning up, beside a database where none
 //     does, after the jobs that REDRIVE_BENCH_EXCHANGED says. It must be 0.7 or more.
+//
+// Then it measures what a job writes (see logged), and how long a takeover takes (see takeover).
 func BenchmarkPostgres(b *testing.B) {
 	empty := postgrestest.Durable(b)
 	jobs, err := strconv.Atoi(cmp.Or(os.Getenv("REDRIVE_BENCH_EXCHANGED"), "25000"))
@@ -64,6 +67,12 @@ func BenchmarkPostgres(b *testing.B) {
 		clean.workOff(jobs)
 		compare(b, turn, "xclean", beside, clean)
 	})
+
+	b.Run("log/succeeded", func(b *testing.B) { logged(b, empty, jobs, succeed) })
+	b.Run("log/dead", func(b *testing.B) { logged(b, empty, jobs, die) })
+
+	b.Run("takeover/killed", func(b *testing.B) { takeover(b, empty(), os.Kill) })
+	b.Run("takeover/stopped", func(b *testing.B) { takeover(b, empty(), syscall.SIGTERM) })
 }
 
 // exchangeBatch is how many jobs one exchange ends, and how many it claims.
