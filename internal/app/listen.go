@@ -18,14 +18,14 @@ func (a *App) checkReach(context.Context) error {
 	if a.local() {
 		return nil
 	}
-	return CheckListen(a.Listen, a.Open || a.store.Accounts.Guarded() || a.Config.Proxy() != nil)
+	return CheckListen(a.Listen, a.Open || a.store.Accounts.Guarded() || a.Config.Proxy().LogsIn())
 }
 
 // checkReachLater is checkReach for a process that stands by for another one: people have to learn at
 // its start, and not when it is needed, that it could not take over. If the database does not say now
 // whether it has users, checkReach finds out when the process takes over.
 func (a *App) checkReachLater(ctx context.Context, database watch) error {
-	if a.local() || a.Open || a.Config.Proxy() != nil {
+	if a.local() || a.Open || a.Config.Proxy().LogsIn() {
 		return nil
 	}
 

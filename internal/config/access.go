@@ -9,14 +9,17 @@ import (
 	"redrive/internal/clip"
 )
 
-// Proxy is a proxy in front that has found out who sends a request.
+// Proxy is a proxy in front, which says from where a request comes, and may have found out who sends it.
 type Proxy struct {
 	Networks   []netip.Prefix         // from which it speaks; no other sender is believed
-	UserHeader string                 // with the name
+	UserHeader string                 // with the name; empty when it does not know who sends a request
 	RoleHeader string                 // with groups, by which roles are given; may be empty
 	Roles      map[string]access.Role // by group
 	Role       access.Role            // of every user that it lets through; may be empty when there are groups
 }
+
+// LogsIn reports whether there is a proxy that says who sends a request.
+func (p *Proxy) LogsIn() bool { return p != nil && p.UserHeader != "" }
 
 // Proxy is the proxy that is trusted; nil when there is none.
 func (c *Config) Proxy() *Proxy { return c.proxy }
@@ -25,7 +28,7 @@ func (c *Config) Proxy() *Proxy { return c.proxy }
 // root.
 func (c *Config) BasePath() string { return c.basePath }
 
-// readAccess reads the section access, which says who may log in beside the
+// readAccess reads the section access, which says who is believed beside the
 // users of the store: so far, a proxy.
 func (c *Config) readAccess(v value) error {
 	return v.fields(map[string]func(value) error{"proxy": optional(&c.proxy, readProxy)})
@@ -61,8 +64,11 @@ func readProxy(v value) (p Proxy, err error) {
 		return p, err
 	case len(p.Networks) == 0:
 		return p, v.wrong("needs networks, for example [10.0.0.0/8]: headers are trusted only from there")
+	case p.UserHeader == "" && p.RoleHeader == "" && p.Role == "" && len(p.Roles) == 0:
+		return p, nil // it logs no one in
 	case p.UserHeader == "":
-		return p, v.wrong("needs a user_header, for example X-Forwarded-User")
+		return p, v.wrong("needs a user_header, for example X-Forwarded-User, to give its users a role; " +
+			"leave role, role_header and roles out when it logs no one in")
 	// Either without the other gives no user a role.
 	case (p.RoleHeader == "") != (len(p.Roles) == 0):
 		return p, v.wrong("needs role_header and roles together: the header names groups, and roles says what each may do")

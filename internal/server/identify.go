@@ -92,7 +92,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 
 // howToLogIn says what to do when the caller is not logged in.
 func (s *Server) howToLogIn() string {
-	if s.View.Guarded() || s.proxy != nil {
+	if s.View.Guarded() || s.proxy.LogsIn() {
 		return "log in, or send a token as Authorization: Bearer"
 	}
 	return "there are no users yet; on the server, run: dashboard user add NAME --role admin"
@@ -134,7 +134,7 @@ func (s *Server) identify(c echo.Context) (web.Caller, error) {
 }
 
 // open reports whether everyone who reaches the server may do everything.
-func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Guarded() }
+func (s *Server) open() bool { return !s.closed && !s.proxy.LogsIn() && !s.View.Guarded() }
 
 // bearer is the token that a request carries; ok is true for an empty one as
 // well, because it was meant as a token.

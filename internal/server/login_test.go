@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"redrive/internal/access"
+	"redrive/internal/audit"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
@@ -276,6 +278,30 @@ func TestProxy_SaysWhoItIs(t *testing.T) {
 	}
 	if _, by, err := h.store.Paused(t.Context(), "orders"); err != nil || by != "ana" {
 		t.Errorf("paused by %q, %v", by, err)
+	}
+}
+
+// A proxy that only passes requests on is believed in where they come from, and not in who sends them.
+func TestProxy_ThatLogsNoOneInSaysNoName(t *testing.T) {
+	h := limited(t, "access: {proxy: {networks: [127.0.0.1]}}")
+	eve := []string{"X-Forwarded-For", "192.0.2.1", "X-Forwarded-User", "eve"}
+
+	h.get("/api/v1/jobs", eve...).want(t, http.StatusOK) // as everyone, until there is a user
+	for said, want := range map[string]bool{"No login configured": true, "A proxy logs people in": false} {
+		if page := h.get("/access").want(t, http.StatusOK); strings.Contains(page.body, said) != want {
+			t.Errorf("the page says %q: %t", said, !want)
+		}
+	}
+
+	h.user("ana", access.Admin)
+	h.get("/api/v1/jobs", eve...).want(t, http.StatusUnauthorized)
+
+	fields := url.Values{"name": {"ana"}, "password": {password}}.Encode()
+	h.form("/login", fields, append(eve, "Accept", "application/json")...).want(t, http.StatusOK)
+
+	from := func(e audit.Entry) bool { return e.Actor.Name == "ana" && e.Actor.Address == "192.0.2.1" }
+	if all := h.entries("ana"); !slices.ContainsFunc(all, from) {
+		t.Errorf("the audit log has %+v", all)
 	}
 }
 

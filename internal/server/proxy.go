@@ -65,7 +65,7 @@ func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) boo
 // connections from the proxy itself: any other client could write it. When the
 // proxy names no user, the session decides.
 func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
-	if s.proxy == nil || !trusts(s.proxy.Networks, r) {
+	if !s.proxy.LogsIn() || !trusts(s.proxy.Networks, r) {
 		return web.Caller{}, nil
 	}
 

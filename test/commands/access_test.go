@@ -115,6 +115,8 @@ func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
 		"blank role":     "access: {proxy: {networks: [10.0.0.0/8], user_header: X-User, role: ' '}}",
 		"empty group":    "access: {proxy: {networks: [10.0.0.0/8], user_header: X-User, role_header: X-Groups, roles: {'': admin}}}",
 		"no groups":      "access: {proxy: {networks: [10.0.0.0/8], user_header: X-User, role_header: X-Groups, roles: {}}}",
+		"a role alone":   "access: {proxy: {networks: [10.0.0.0/8], role: admin}}",
+		"groups alone":   "access: {proxy: {networks: [10.0.0.0/8], role_header: X-Groups, roles: {sre: admin}}}",
 		"nothing at all": "access: {proxy: }",
 	} {
 		dir := t.TempDir()
@@ -124,6 +126,17 @@ func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
 		if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "--listen", "127.0.0.1:0")); code != 2 || !strings.Contains(stderr, "access.proxy") {
 			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
+	}
+}
+
+// A proxy that logs no one in does not make a login of its own.
+func TestAccess_AProxyThatLogsNoOneInNeedsAUser(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rig.Write(t, dir, "redrive.yaml", "access: {proxy: {networks: [10.0.0.0/8]}}")
+	code, _, stderr := rig.Finish(t, rig.Command(t, dir, "--listen", "0.0.0.0:0"))
+	if code != 2 || !strings.Contains(stderr, "user add") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 

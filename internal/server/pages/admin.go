@@ -219,7 +219,7 @@ func (p *Pages) access(c echo.Context) error {
 func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error {
 	ctx, who := c.Request().Context(), web.CallerOf(c)
 	v.Frame = p.frame(c, "Access", "access")
-	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy() != nil
+	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy().LogsIn()
 	var r reads
 	into(&r, &v.Users)(p.View.Users().Users(ctx))
 	into(&r, &v.Sessions)(p.View.Sessions().Sessions(ctx, v.Now))
