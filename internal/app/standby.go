@@ -72,8 +72,8 @@ func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) 
 }
 
 // mayPass reports whether what keeps the app from its database can end without a person who
-// changes how the app is started. A server that refuses this program at its start was named
-// wrongly; one that begins to while the app stands by is being changed.
+// changes how the app is started. A server that refuses this program at its start, or is not trusted,
+// was named wrongly; one that begins to while the app stands by is being changed.
 func (a *App) mayPass(err error, waits bool) bool {
 	switch {
 	case !location.Of(a.DB).IsServer():

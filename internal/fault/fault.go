@@ -21,7 +21,8 @@ var (
 	// ErrUnreachable: the server of the database does not answer. Try again.
 	ErrUnreachable = error(busyError("the database cannot be reached"))
 
-	// ErrRefused is an ErrUnreachable: the server does not let this program in. A person has to act.
+	// ErrRefused is an ErrUnreachable: the server does not let this program in, or is not the one that this
+	// program trusts. A person has to act.
 	ErrRefused = fmt.Errorf("the server of the database refuses this program: %w", ErrUnreachable)
 
 	// Nothing can be written until there is room, or the right to write.

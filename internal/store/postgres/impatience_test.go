@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 
 	stdsql "database/sql"
@@ -77,12 +79,31 @@ func TestReads_KeepTheirConnectionWhenNoOneWaits(t *testing.T) {
 	check(t, engine.Close())
 }
 
-// What ends a query meets no later one, whenever it comes.
+// What ends a query meets no later one, whenever it comes: neither one of the same reader, nor one to which
+// a pooler gives the same session.
 func TestReads_AreNotCancelledForOthers(t *testing.T) {
-	engine := openEngine(t, postgrestest.New(t))
-	reads := engine.Reads()
-	reads.SetMaxOpenConns(1)
+	for _, pooled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("through a pooler: %t", pooled), func(t *testing.T) {
+			dsn := postgrestest.New(t)
+			if pooled {
+				dsn = postgrestest.Pooler(t, dsn)
+			}
 
+			engine := openEngine(t, dsn)
+
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() { leaveOften(t, engine) })
+			}
+			all.Wait()
+
+			check(t, engine.Close())
+		})
+	}
+}
+
+// leaveOften runs a query of which the reader leaves at some moment, and one that is waited for, in turns.
+func leaveOften(t *testing.T, engine db.Engine) {
 	for i := range 300 {
 		ctx, leave := context.WithCancel(t.Context())
 		left := inBackground(func() {
@@ -93,15 +114,17 @@ func TestReads_AreNotCancelledForOthers(t *testing.T) {
 			leave()
 		})
 
-		err := db.Scan(reads.QueryContext(ctx, `SELECT count(*) FROM generate_series(1, 10000)`))(func(*stdsql.Rows) error { return nil })
+		err := db.Scan(engine.Reads().QueryContext(ctx, `SELECT count(*) FROM generate_series(1, 10000)`))(func(*stdsql.Rows) error { return nil })
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends with %v", err)
 		}
 
 		var n int
-		check(t, reads.QueryRowContext(t.Context(), `SELECT 1`).Scan(&n))
-		within(t, "it leaves", left)
-	}
+		err = engine.Reads().QueryRowContext(t.Context(), `SELECT 1`).Scan(&n)
+		if err != nil {
+			t.Errorf("the next one ends with %v", err)
+		}
 
-	check(t, engine.Close())
+		<-left
+	}
 }
