@@ -79,6 +79,35 @@ func TestReads_KeepTheirConnectionWhenNoOneWaits(t *testing.T) {
 	check(t, engine.Close())
 }
 
+// A connection on which a query does not end when the server is asked to end it keeps no reader: it is closed.
+func TestReads_LeaveASilentConnection(t *testing.T) {
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	engine := openEngine(t, p.DSN)
+	reads := engine.Reads()
+	reads.SetMaxOpenConns(1)
+
+	ctx, leave := context.WithCancel(t.Context())
+	var err error
+	ended := inBackground(func() {
+		err = db.Scan(reads.QueryContext(ctx, stuck))(func(*stdsql.Rows) error {
+			if ctx.Err() == nil {
+				p.FreezeOpen(t)
+				leave()
+			}
+
+			return nil
+		})
+	})
+	within(t, "the reader leaves", ended)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
+
+	var n int
+	check(t, reads.QueryRowContext(t.Context(), `SELECT 1`).Scan(&n))
+	check(t, engine.Close())
+}
+
 // What ends a query meets no later one, whenever it comes: neither one of the same reader, nor one to which
 // a pooler gives the same session.
 func TestReads_AreNotCancelledForOthers(t *testing.T) {

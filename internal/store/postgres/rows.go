@@ -79,7 +79,10 @@ func (r *rows) Close() error {
 		r.step()
 	}
 
-	cancelled := !r.ended && r.alone && interrupt(r.wire.server)
+	interrupted := !r.ended && r.alone
+	if interrupted {
+		interrupt(r.wire.server)
+	}
 
 	_, err := r.trip.result.Close()
 	if err == nil {
@@ -87,8 +90,8 @@ func (r *rows) Close() error {
 	}
 
 	_ = r.trip.end() // it says again what went wrong
-	if cancelled && codeOf(err) == queryCancelled {
-		return nil
+	if interrupted {
+		return nil // what became of rows that are not wanted
 	}
 
 	return unlessLeft(r.asked, err)
@@ -110,41 +113,33 @@ func unlessLeft(asked context.Context, err error) error {
 }
 
 // obeysWithin is how long the server may take to end a query that is cancelled.
-const obeysWithin = time.Second
+const obeysWithin = 2 * time.Second
 
-// interrupt asks the server to end the query of a connection. The request has reached the process of the
-// server when interrupt returns true, so that it cannot meet a later query.
-func interrupt(server *pgconn.PgConn) bool {
+// interrupt asks the server to end the query of a connection. When it returns, the request has reached the
+// process of the server, so that it cannot meet a later query, or the connection is closed.
+func interrupt(server *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), obeysWithin)
 	defer cancel()
 
 	err := server.CancelRequest(ctx)
-
-	return err == nil && ctx.Err() == nil // it waits no longer than that, and does not say so
+	if err != nil || ctx.Err() != nil { // it does not say that its time was up
+		_ = server.Conn().Close()
+	}
 }
 
 // interruption ends a query whose caller waits no longer. The connection can be used again, unless the
 // server does not obey: to connect costs the server a process.
-type interruption struct {
-	server  *pgconn.PgConn
-	arrived bool // the request to end the query
-}
+type interruption struct{ server *pgconn.PgConn }
 
 // interrupting is the interruption of the queries of a connection.
-func interrupting(server *pgconn.PgConn) ctxwatch.Handler { return &interruption{server: server} }
+func interrupting(server *pgconn.PgConn) ctxwatch.Handler { return interruption{server} }
 
 // HandleCancel is called at the end of the context of a query.
-func (i *interruption) HandleCancel(context.Context) {
+func (i interruption) HandleCancel(context.Context) {
 	_ = i.server.Conn().SetDeadline(time.Now().Add(obeysWithin)) // of a connection that is closed: reading says so
-	i.arrived = interrupt(i.server)
+
+	interrupt(i.server)
 }
 
 // HandleUnwatchAfterCancel is called when the query has ended, and HandleCancel has.
-func (i *interruption) HandleUnwatchAfterCancel() {
-	if !i.arrived {
-		_ = i.server.Conn().Close() // the request could meet the next query
-		return
-	}
-
-	_ = i.server.Conn().SetDeadline(time.Time{})
-}
+func (i interruption) HandleUnwatchAfterCancel() { _ = i.server.Conn().SetDeadline(time.Time{}) }
