@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"redrive/internal/job"
-	"redrive/internal/store/bookmark"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -54,8 +53,10 @@ type list struct {
 // of a bare LIMIT $2.)
 const (
 	fromQueue = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
-	available = fromQueue + `state = 'available' AND held = 0`
+	available = fromQueue + isAvailable
 	due       = fromQueue + `run_at <= $3 AND list_state IN ('scheduled', 'retryable') AND list_state = `
+
+	isAvailable = `state = 'available' AND held = 0`
 
 	byPriority = ` ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
 	byTime     = ` ORDER BY run_at, seq LIMIT $2 + 0`
@@ -63,21 +64,17 @@ const (
 
 // first returns the first n jobs of a list, fewer if it has fewer, and sets its bookmark.
 func (s *Store) first(t *db.Tx, l list, n int) (jobs []job.Job, err error) {
-	from, marked := s.bookmarks.At(t, l.queue, l.state)
-	dueState := `'` + string(l.state) + `'` // a state of ours, and not an argument: the statistics of each differ
-
-	switch {
-	case l.state != job.Available && !marked:
-		jobs, err = s.read(t, l, n, due+dueState+byTime, db.Micros(l.now))
-	case l.state != job.Available:
-		jobs, err = s.read(t, l, n, due+dueState+` AND (run_at, seq) >= ($4, $5)`+byTime, db.Micros(l.now), from.RunAt, from.Seq)
-	case marked:
-		jobs, err = s.availableFrom(t, l, n, from)
+	if l.state == job.Available {
+		return s.available(t, l, n)
 	}
 
-	// At least n jobs are available, so a bookmark is wrong if fewer were found.
-	if err == nil && l.state == job.Available && len(jobs) < n {
-		jobs, err = s.read(t, l, n, available+byPriority)
+	from, marked := s.bookmarks.At(t, l.queue, l.state)
+	state := `'` + string(l.state) + `'` // a state of ours, and not an argument: the statistics of each differ
+
+	if marked {
+		jobs, err = s.read(t, l, n, due+state+` AND (run_at, seq) >= ($4, $5)`+byTime, db.Micros(l.now), from.RunAt, from.Seq)
+	} else {
+		jobs, err = s.read(t, l, n, due+state+byTime, db.Micros(l.now))
 	}
 
 	if err == nil && len(jobs) > 0 {
@@ -85,22 +82,6 @@ func (s *Store) first(t *db.Tx, l list, n int) (jobs []job.Job, err error) {
 	}
 
 	return jobs, err
-}
-
-// availableFrom returns the next n available jobs from a place on: those of its priority, and
-// then those of lower ones. One condition for both would not be a range of the index.
-func (s *Store) availableFrom(t *db.Tx, l list, n int, from bookmark.Place) ([]job.Job, error) {
-	const same = available + ` AND priority = $3 AND (run_at, seq) >= ($4, $5)` + byTime
-	const lower = available + ` AND priority < $3` + byPriority
-
-	jobs, err := s.read(t, l, n, same, from.Priority, from.RunAt, from.Seq)
-	if err != nil || len(jobs) == n {
-		return jobs, err
-	}
-
-	rest, err := s.read(t, l, n-len(jobs), lower, from.Priority)
-
-	return joined(jobs, rest), err
 }
 
 // read reads at most n jobs of a list.

@@ -23,6 +23,12 @@ func TestLong_ClaimOfDueJobsDoesNotWalkOverDeadRows(t *testing.T) {
 	walksOverNoDeadRows(t, job.Scheduled, nothing)
 }
 
+// Neither do they where urgent jobs come all the time, so that no claim is in one
+// priority only.
+func TestClaim_OfSeveralPrioritiesDoesNotWalkOverDeadRows(t *testing.T) {
+	walksOverNoDeadRows(t, job.Available, urgent)
+}
+
 // Neither do pages that show for how long the next job of a queue has waited.
 func TestQueues_DoNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, queues) }
 
@@ -34,6 +40,17 @@ func TestLong_QueuesOfDueJobsDoNotWalkOverDeadRows(t *testing.T) {
 func TestLeases_DoNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, leases) }
 
 func nothing(*testing.T, *store.Store, time.Time) {}
+
+// urgent adds some jobs that claims take first.
+func urgent(t *testing.T, s *store.Store, now time.Time) {
+	all := make([]job.Job, 10)
+	for i := range all {
+		all[i] = job.Job{Queue: "orders", Type: "email.send", Priority: 5 + i%2, Policy: retry.Default(), Timeout: time.Minute, Payload: []byte("1")}
+	}
+
+	_, err := s.Enqueue(t.Context(), now, all)
+	check(t, err)
+}
 
 func queues(t *testing.T, s *store.Store, now time.Time) {
 	for range 5 {
@@ -51,18 +68,24 @@ func leases(t *testing.T, s *store.Store, now time.Time) {
 type look func(t *testing.T, s *store.Store, now time.Time)
 
 func walksOverNoDeadRows(t *testing.T, state job.State, and look) {
-	alone := blocksOfClaims(t, state, false, and)
-	beside := blocksOfClaims(t, state, true, and)
-	t.Logf("%d blocks, and %d beside an old transaction", alone, beside)
+	alone, entriesAlone := costOfClaims(t, state, false, and)
+	beside, entriesBeside := costOfClaims(t, state, true, and)
+	t.Logf("%d blocks and %d entries; %d and %d beside an old transaction", alone, entriesAlone, beside, entriesBeside)
 
 	if beside > alone*3/2 {
 		t.Errorf("%d blocks are read, and %d beside an old transaction", alone, beside)
 	}
+
+	// A look can meet the jobs of the claim before it: each of 6000 jobs in 5 looks.
+	if entriesBeside > entriesAlone*3/2+30_000 {
+		t.Errorf("%d entries are read, and %d beside an old transaction", entriesAlone, entriesBeside)
+	}
 }
 
-// blocksOfClaims is how many blocks of the table of jobs and its indexes were looked at while all
-// jobs of a queue were claimed and completed, with a look after each claim.
-func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (blocks int64) {
+// costOfClaims is how many blocks of the table of jobs and its indexes, and how many entries of the
+// lists of jobs that wait, were looked at while the jobs of a queue were claimed and completed, with a
+// look after each claim.
+func costOfClaims(t *testing.T, state job.State, beside bool, and look) (blocks, entries int64) {
 	t.Helper()
 
 	const jobs, batch = 6000, 100
@@ -85,7 +108,7 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (block
 
 	check(t, s.Close())
 	sql(t, dsn, `VACUUM ANALYZE`)
-	before := blocksOf(t, dsn, "jobs")
+	blocks, entries = blocksOf(t, dsn, "jobs"), entriesOf(t, dsn)
 
 	if beside {
 		old, err := pgconn.Connect(t.Context(), dsn)
@@ -100,7 +123,7 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (block
 	workOff(t, s, job.Claim{Worker: "w", Now: now.Add(time.Hour), Lease: time.Hour, Free: map[string]int{"orders": batch}}, jobs, and)
 	check(t, s.Close())
 
-	return blocksOf(t, dsn, "jobs") - before
+	return blocksOf(t, dsn, "jobs") - blocks, entriesOf(t, dsn) - entries
 }
 
 // workOff claims and completes as many jobs as there are, with a look after each claim.
@@ -136,13 +159,31 @@ func blocksOf(t *testing.T, dsn, table string) int64 {
 
 	const query = `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = '`
 
-	text := sql(t, dsn, query+table+`'`)
-	blocks, err := strconv.ParseInt(text, 10, 64)
+	return number(t, sql(t, dsn, query+table+`'`))
+}
+
+// entriesOf is how many entries of the lists of jobs that wait were looked at so far, also those of
+// rows that are no longer there.
+func entriesOf(t *testing.T, dsn string) int64 {
+	t.Helper()
+
+	waitForStatistics(t, dsn)
+
+	const query = `SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE indexrelname IN ('jobs_claim', 'jobs_due')`
+
+	return number(t, sql(t, dsn, query))
+}
+
+// number is an answer of the server.
+func number(t *testing.T, text string) int64 {
+	t.Helper()
+
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%q: %w", text, err))
 	}
 
-	return blocks
+	return n
 }
 
 // waitForStatistics waits until the processes of the server that served connections of a store have

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +17,7 @@ import (
 )
 
 var claiming = []func(*kit){
-	ClaimStartsAnExecution, ClaimReadsEachJobAsItIs, ClaimTakesPriorityThenAge, ClaimMeetsWhatComesBefore, ClaimTakesDueJobsDirectly,
+	ClaimStartsAnExecution, ClaimReadsEachJobAsItIs, ClaimTakesPriorityThenAge, ClaimsOfManyPriorities, ClaimMeetsWhatComesBefore, ClaimTakesDueJobsDirectly,
 	ClaimLeavesPausedQueues, ClaimTakesNoMoreThanFree, ClaimHoldsUnknownTypes, UnholdLetsKnownTypesGo, ClaimNeverGivesAJobTwice,
 	NextDueIsTheEarliest, LeasesEndByTime, ExtendMovesTheLease,
 }
@@ -63,6 +65,33 @@ func ClaimTakesPriorityThenAge(k *kit) {
 
 	got := append(ids(k.claim("orders", 2)), ids(k.claim("orders", 10))...)
 	k.same("the order", got, want)
+}
+
+// ClaimsOfManyPriorities: jobs of more and fewer priorities come between claims of more and fewer
+// jobs. Each claim takes the next ones of all that wait.
+func ClaimsOfManyPriorities(k *kit) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	k.Logf("seed %d", seed)
+
+	var waiting []job.Job
+	for range 60 {
+		k.pass(time.Second)
+
+		// Few priorities for a while, then many.
+		coming := many(random.IntN(12))
+		priorities := 1 + random.IntN(15)
+		for i := range coming {
+			coming[i].Priority = random.IntN(priorities) - 5
+		}
+
+		waiting = append(waiting, k.add(coming...)...)
+		slices.SortStableFunc(waiting, func(a, b job.Job) int { return cmp.Compare(b.Priority, a.Priority) })
+
+		n := min(random.IntN(15), len(waiting))
+		k.same("the claimed jobs", ids(k.claim("orders", n)), ids(waiting[:n]))
+		waiting = waiting[n:]
+	}
 }
 
 // ClaimMeetsWhatComesBefore: a job that comes before those that were claimed is the next one,
