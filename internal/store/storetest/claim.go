@@ -152,6 +152,10 @@ func ClaimMeetsWhatComesBefore(k *kit) {
 			begun := k.begin(urgent())
 			return begun.ID, func() { k.settleAs(begun.GiveBack()) }
 		}},
+		{"given back to those of its priority", func() (string, func()) {
+			begun := k.begin(simple())
+			return begun.ID, func() { k.settleAs(begun.GiveBack()) }
+		}},
 		{"to run now", func() (string, func()) {
 			j := urgent()
 			j.RunAt = k.now.Add(time.Hour)
