@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
@@ -115,35 +116,36 @@ func (c column) decode(value []byte) (driver.Value, error) {
 		return nil, nil
 	}
 
-	text := string(value)
 	switch c.oid {
 	case typeBool:
-		return text == "t", nil
+		return string(value) == "t", nil
 	case typeInt8, typeInt4, typeInt2:
-		return strconv.ParseInt(text, 10, 64)
+		return strconv.ParseInt(string(value), 10, 64)
 	case typeNumeric: // what sum makes of numbers
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if err == nil {
 			return n, nil
 		}
-		return strconv.ParseFloat(text, 64)
+		return strconv.ParseFloat(string(value), 64)
 	case typeFloat8, typeFloat4:
-		return strconv.ParseFloat(text, 64)
+		return strconv.ParseFloat(string(value), 64)
 	case typeBytes:
-		return bytesOf(text)
+		return bytesOf(value)
 	}
 
-	return text, nil
+	return string(value), nil
 }
 
 // bytesOf reads bytes in either of the two formats in which the server writes them: in which one
 // is a setting of the role (bytea_output).
-func bytesOf(text string) ([]byte, error) {
-	digits, inHex := strings.CutPrefix(text, `\x`)
+func bytesOf(value []byte) ([]byte, error) {
+	digits, inHex := bytes.CutPrefix(value, []byte(`\x`))
 	if inHex {
-		return hex.DecodeString(digits)
+		return hex.AppendDecode(make([]byte, 0, hex.DecodedLen(len(digits))), digits)
 	}
 
 	// A backslash stands before another one, or before three octal digits.
+	text := string(value)
 	all := make([]byte, 0, len(text))
 	for text != "" {
 		plain, escaped, found := strings.Cut(text, `\`)
