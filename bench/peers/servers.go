@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"redrive/internal/freeport"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 )
@@ -78,14 +80,8 @@ func (d *daemon) stop() error {
 
 // freeAddress returns an address on loopback where no process listens.
 func freeAddress() (host, port string, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", err
-	}
-
-	host, port, err = net.SplitHostPort(l.Addr().String())
-
-	return host, port, errors.Join(err, l.Close())
+	port, err = freeport.Find()
+	return "127.0.0.1", port, err
 }
 
 // startRedis starts a Redis that writes to the disk before it answers.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/freeport"
 	"redrive/internal/handler"
 	"redrive/internal/httpclient"
 	"redrive/internal/job"
@@ -40,16 +40,7 @@ func documented(t *testing.T, heading string) string {
 // freePort is a port on which no server listens.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	port, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}

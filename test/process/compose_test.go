@@ -24,6 +24,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/gorilla/websocket"
 
+	"redrive/internal/freeport"
 	"redrive/internal/store/postgres/postgrestest"
 	"redrive/test/rig"
 )
@@ -235,13 +236,10 @@ func psqlOf(t *testing.T) (path string) {
 func freePort(t *testing.T) string {
 	t.Helper()
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer free.Close()
-
-	_, port, _ := net.SplitHostPort(free.Addr().String())
 
 	return port
 }

@@ -3,7 +3,6 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/freeport"
 	"redrive/internal/store/postgres/postgrestest"
 	"redrive/test/rig"
 )
@@ -36,16 +36,8 @@ type supervised struct {
 func supervise(t *testing.T, dir, dsn string) *supervised {
 	t.Helper()
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s := &supervised{t: t, dir: dir, dsn: dsn, listen: free.Addr().String(), log: rig.NewTranscript(), ended: make(chan struct{})}
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-
+	listen := freeport.Address(freePort(t))
+	s := &supervised{t: t, dir: dir, dsn: dsn, listen: listen, log: rig.NewTranscript(), ended: make(chan struct{})}
 	s.start()
 	t.Cleanup(s.stop)
 	go s.attend()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -32,15 +33,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// freeAddress is one on loopback where no program listens.
+// freeAddress is one on loopback where no program listens, below the ports that connections get:
+// none of them takes it before the server does.
 func freeAddress() (address, port string, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port = strconv.Itoa(20_000 + rand.IntN(12_000))
+	address = net.JoinHostPort("127.0.0.1", port)
+
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return freeAddress()
+	}
 	if err != nil {
 		return "", "", err
 	}
-	address = l.Addr().String()
-	_, port, err = net.SplitHostPort(address)
-	return address, port, errors.Join(err, l.Close())
+
+	return address, port, l.Close()
 }
 
 // free is an address on loopback where no program listens.

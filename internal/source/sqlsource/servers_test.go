@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"redrive/internal/freeport"
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
@@ -66,15 +67,11 @@ func startServer(init func(dir, host, port string, as *syscall.SysProcAttr) (*ex
 	if err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(free.Addr().String())
-	if err := errors.Join(err, free.Close()); err != nil {
-		return nil, err
-	}
-	cmd, err := init(dir, host, port, as)
+	cmd, err := init(dir, "127.0.0.1", port, as)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -83,7 +80,7 @@ func startServer(init func(dir, host, port string, as *syscall.SysProcAttr) (*ex
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{cmd, dir, net.JoinHostPort(host, port)}
+	s := &server{cmd, dir, freeport.Address(port)}
 	started = append(started, s)
 	db, err := sql.Open(driver, fmt.Sprintf(dsn, s.address))
 	if err != nil {

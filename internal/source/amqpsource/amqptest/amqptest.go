@@ -7,14 +7,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"redrive/internal/freeport"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -197,20 +199,17 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
+// freePorts are different ports at which no program listens.
 func freePorts(n int) (ports []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-
-		_, port, err := net.SplitHostPort(l.Addr().String())
+	for len(ports) < n {
+		port, err := freeport.Find()
 		if err != nil {
 			return nil, err
 		}
 
-		ports = append(ports, port)
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
 	}
 
 	return ports, nil

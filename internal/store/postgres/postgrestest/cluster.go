@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/freeport"
+
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -61,8 +63,10 @@ func newCluster(tb testing.TB, options []string) *Cluster {
 	c.as, err = unprivileged(dir)
 	check(tb, err)
 
-	c.address, err = freeAddress()
+	port, err := freeport.Find()
 	check(tb, err)
+
+	c.address = freeport.Address(port)
 
 	return c
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/freeport"
+
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -46,10 +48,9 @@ func Pooler(tb testing.TB, dsn string) (through string) {
 
 	config, err := pgconn.ParseConfig(dsn)
 	check(tb, err)
-	address, err := freeAddress()
+	port, err := freeport.Find()
 	check(tb, err)
 
-	host, port, _ := net.SplitHostPort(address)
 	dir, err := os.MkdirTemp("", "redrive-pooler")
 	check(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -58,7 +59,7 @@ func Pooler(tb testing.TB, dsn string) (through string) {
 	check(tb, err)
 
 	file := filepath.Join(dir, "pgbouncer.ini")
-	text := fmt.Sprintf(poolerConfig, config.Host, fmt.Sprint(config.Port), host, port)
+	text := fmt.Sprintf(poolerConfig, config.Host, fmt.Sprint(config.Port), "127.0.0.1", port)
 	check(tb, os.WriteFile(file, []byte(text), 0o644))
 
 	log := new(bytes.Buffer)
@@ -71,7 +72,7 @@ func Pooler(tb testing.TB, dsn string) (through string) {
 	})
 
 	server := net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
-	through = strings.Replace(dsn, server, address, 1)
+	through = strings.Replace(dsn, server, freeport.Address(port), 1)
 
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()

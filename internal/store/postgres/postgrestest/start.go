@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/freeport"
 	"redrive/internal/store/health"
 	"redrive/internal/store/postgres"
 )
@@ -70,7 +70,7 @@ func start(settings []string) (*server, error) {
 		return nil, err
 	}
 
-	address, err := freeAddress()
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +84,9 @@ func start(settings []string) (*server, error) {
 		return nil, fmt.Errorf("make a cluster: %w: %s", err, out)
 	}
 
-	host, port, _ := net.SplitHostPort(address)
 	process := exec.Command(filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data)
 	for _, option := range append([]string{
-		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "max_connections=500",
+		"listen_addresses=127.0.0.1", "port=" + port, "unix_socket_directories=", "max_connections=500",
 		"max_prepared_transactions=10", "max_wal_senders=10",
 	}, settings...) {
 		process.Args = append(process.Args, "-c", option)
@@ -101,7 +100,7 @@ func start(settings []string) (*server, error) {
 		return nil, err
 	}
 
-	s := newServer(address)
+	s := newServer(freeport.Address(port))
 	s.process, s.dir = process, dir
 
 	err = s.makeTemplate()
@@ -186,14 +185,4 @@ func unprivileged(dir string) (*syscall.SysProcAttr, error) {
 	as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 
 	return as, os.Chown(dir, uid, gid)
-}
-
-// freeAddress is an address on this machine at which no program listens.
-func freeAddress() (string, error) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-
-	return free.Addr().String(), free.Close()
 }
