@@ -6,6 +6,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/store/bookmark"
+	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
 )
 
@@ -98,4 +99,21 @@ func ofLanes(lanes []bookmark.Lane) (query string, args []any) {
 	}
 
 	return `SELECT * FROM (` + strings.Join(parts, `) AS lane UNION ALL SELECT * FROM (`) + `) AS lane LIMIT $2 + 0`, args
+}
+
+// fronts are the places of bookmarks, for the counters of queues.
+type fronts struct{ *bookmark.Bookmarks }
+
+func (f fronts) Due(queue string, state job.State) counters.Front {
+	p := f.Front(queue, state)
+	return counters.Front{RunAt: p.RunAt, Seq: p.Seq}
+}
+
+func (f fronts) Available(queue string) (all []counters.Front, ok bool) {
+	lanes, ok := f.Fronts(queue)
+	for _, lane := range lanes {
+		all = append(all, counters.Front{Priority: lane.Priority, RunAt: lane.From.RunAt, Seq: lane.From.Seq})
+	}
+
+	return all, ok
 }

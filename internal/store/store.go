@@ -184,7 +184,7 @@ func (s *Store) register(o Options) {
 	s.bookmarks = bookmark.New(s.engine.KeepsDeadRows())
 	s.running = bookmark.NewRunning(s.engine.KeepsDeadRows())
 	s.Accounts = accounts.New(s.writer, s.reader)
-	s.Counters = counters.New(s.reader, s.bookmarks, o.Limits)
+	s.Counters = counters.New(s.reader, fronts{s.bookmarks}, o.Limits)
 	s.Groups = groups.New(s.writer, s.reader, s.policies, s.Accounts, redact.Text, o.Groups)
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)

@@ -189,26 +189,22 @@ func (b *Bookmarks) Found(t *db.Tx, queue string, jobs []job.Job) {
 	b.changes.In(t).lanes[queue] = after
 }
 
-// Front returns the place before which no job of a list waited, as of the last commit that was made
-// known here, and the priority of that job if it was available. It is before all jobs as long as no
-// claim has looked at the list.
-func (b *Bookmarks) Front(queue string, state job.State) (priority int, runAt, seq int64) {
-	priority, p := math.MaxInt, front
-	lanes := b.committedLanes(queue)
-
-	switch {
-	case state != job.Available:
-		marked, ok := b.committedPlace(due{queue, state})
-		if ok {
-			p = marked
-		}
-	case len(lanes) > 0:
-		priority, p = lanes[0].Priority, lanes[0].From
-	case lanes != nil:
-		priority, p = math.MinInt, end
+// Front returns the place before which no job waited for its time in a state, as of the last commit
+// that was made known here. It is before all jobs as long as no claim has looked for one.
+func (b *Bookmarks) Front(queue string, state job.State) Place {
+	p, ok := b.committedPlace(due{queue, state})
+	if !ok {
+		p = front
 	}
 
-	return priority, p.RunAt, p.Seq
+	return p
+}
+
+// Fronts returns the lanes of a queue in which jobs may have waited, the highest priority first, as of the
+// last commit that was made known here. ok is false as long as no claim has learned them.
+func (b *Bookmarks) Fronts(queue string) (lanes []Lane, ok bool) {
+	lanes = b.committedLanes(queue)
+	return lanes, lanes != nil
 }
 
 // Moved moves a bookmark back to a job that comes before it.

@@ -22,7 +22,7 @@ import (
 // Projection keeps the counters.
 type Projection struct {
 	reader   *db.Reader
-	waiting  fronts
+	waiting  Fronts
 	gathered *db.Slot[gathered]
 
 	// Only code that the writer runs uses these.
@@ -47,13 +47,25 @@ type Projection struct {
 	names atomic.Pointer[[]string] // the names of all known queues, sorted
 }
 
-// fronts knows where lists of jobs that wait begin: no job of the list is before that place.
-type fronts interface {
-	Front(queue string, state job.State) (priority int, runAt, seq int64)
+// Fronts knows where lists of jobs that wait begin: no job of the list is before that place.
+type Fronts interface {
+	// Due is the front of the jobs of a queue that wait for their time in a state.
+	Due(queue string, state job.State) Front
+
+	// Available are the fronts of the available jobs of a queue, one for each priority that any of
+	// them has, the highest first. ok is false where they are not known.
+	Available(queue string) (fronts []Front, ok bool)
+}
+
+// Front is where a list of jobs begins.
+type Front struct {
+	Priority int   // of available jobs
+	RunAt    int64 // in microseconds
+	Seq      int64
 }
 
 // New returns a projection without counts, which Load reads from the database.
-func New(reader *db.Reader, waiting fronts, limits Limits) *Projection {
+func New(reader *db.Reader, waiting Fronts, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 
 	p := &Projection{

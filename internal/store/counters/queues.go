@@ -3,6 +3,7 @@ package counters
 import (
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"time"
 
@@ -62,23 +63,27 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 	return all, err
 }
 
-// fronts are the names of queues, each with the places before which none of its jobs wait: a row
-// of eight values for each queue.
+// fronts are where the lists of queues begin: before these places no job waits. There is a row of nine
+// values for each priority of a queue that is known to have jobs, and else one for all priorities.
 func (p *Projection) fronts(names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 
 	rows := [][]any{}
 	for _, name := range slices.Compact(names) {
-		priority, at, seq := p.waiting.Front(name, job.Available)
-		row := []any{name, priority, at, seq}
+		scheduled, retryable := p.waiting.Due(name, job.Scheduled), p.waiting.Due(name, job.Retryable)
 
-		for _, state := range []job.State{job.Scheduled, job.Retryable} {
-			_, at, seq := p.waiting.Front(name, state)
-			row = append(row, at, seq)
+		available, known := p.waiting.Available(name)
+		if len(available) == 0 {
+			available = []Front{{Priority: math.MaxInt}} // no job has this priority
 		}
 
-		rows = append(rows, row)
+		for _, front := range available {
+			rows = append(rows, []any{
+				name, front.Priority, front.RunAt, front.Seq, !known,
+				scheduled.RunAt, scheduled.Seq, retryable.RunAt, retryable.Seq,
+			})
+		}
 	}
 
 	return db.Rows(rows)
@@ -86,27 +91,49 @@ func (p *Projection) fronts(names []string) string {
 
 // queueInfos returns those of the queues that are known, each with its pause, and with the time
 // from which on its next job could have run. That is the available job that a claim takes next, or
-// else a scheduled or retryable job that has come due. Each is looked for from the front of its
-// list on: first with the priority that is in front, then with lower ones.
-func queueInfos(src db.Source, now time.Time, fronts string) ([]queues.Info, error) {
+// else a scheduled or retryable job that has come due.
+func queueInfos(src db.Source, now time.Time, fronts string) (all []queues.Info, err error) {
 	const available = `(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 AND `
 	const due = `(SELECT run_at FROM jobs WHERE queue = name AND run_at <= $2 AND list_state IN ('scheduled', 'retryable') AND list_state = `
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
 			` + available + `priority = front AND (run_at, seq) >= (front_at, front_seq) ORDER BY run_at, seq LIMIT 1),
-			` + available + `priority < front ORDER BY priority DESC, run_at, seq LIMIT 1),
+			CASE WHEN below THEN ` + available + `priority < front ORDER BY priority DESC, run_at, seq LIMIT 1) END, 0), coalesce(
 			` + due + `'scheduled' AND (run_at, seq) >= (scheduled_at, scheduled_seq) ORDER BY run_at, seq LIMIT 1),
 			` + due + `'retryable' AND (run_at, seq) >= (retryable_at, retryable_seq) ORDER BY run_at, seq LIMIT 1), 0)
 		FROM (SELECT value ->> 0 AS name, CAST(value ->> 1 AS BIGINT) AS front,
-			CAST(value ->> 2 AS BIGINT) AS front_at, CAST(value ->> 3 AS BIGINT) AS front_seq,
-			CAST(value ->> 4 AS BIGINT) AS scheduled_at, CAST(value ->> 5 AS BIGINT) AS scheduled_seq,
-			CAST(value ->> 6 AS BIGINT) AS retryable_at, CAST(value ->> 7 AS BIGINT) AS retryable_seq
+			CAST(value ->> 2 AS BIGINT) AS front_at, CAST(value ->> 3 AS BIGINT) AS front_seq, CAST(value ->> 4 AS BOOLEAN) AS below,
+			CAST(value ->> 5 AS BIGINT) AS scheduled_at, CAST(value ->> 6 AS BIGINT) AS scheduled_seq,
+			CAST(value ->> 7 AS BIGINT) AS retryable_at, CAST(value ->> 8 AS BIGINT) AS retryable_seq
 			FROM json_each($1)) AS these LEFT JOIN queues AS q USING (name)
-		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name`
+		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name, front DESC`
 
-	return db.All(src, query, func(q *queues.Info) []any {
-		q.Depths, q.LastHour = stats.Depths{}, make([]stats.Totals, lastHour)
-		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
+	var q queues.Info
+	var next, nextDue time.Time
+	var waits bool // an available job of the queue was found
+	fields := []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&next), db.Time(&nextDue)}
+
+	err = src.Query(query, func(row *sql.Rows) error {
+		err := row.Scan(fields...)
+		if err != nil {
+			return err
+		}
+
+		// The rows of a queue follow each other, that of its highest priority first.
+		last := len(all) - 1
+		if last < 0 || all[last].Name != q.Name {
+			q.Oldest, q.Depths, q.LastHour = nextDue, stats.Depths{}, make([]stats.Totals, lastHour)
+			all, last = append(all, q), last+1
+			waits = false
+		}
+
+		if !waits && !next.IsZero() {
+			all[last].Oldest, waits = next, true
+		}
+
+		return nil
 	}, fronts, db.Micros(now))
+
+	return all, err
 }
 
 // addCounts fills in how many jobs queues have, and their counters.

@@ -143,6 +143,22 @@ func QueuesSayWhatWaits(k *kit) {
 	k.add(simple())
 	k.pass(time.Minute)
 	k.same("with an available job", oldest(), since)
+
+	// The next one is that of the highest priority, also where claims have come to a lower one.
+	k.claim("orders", 1)
+	k.add(many(3)...)
+	k.claim("orders", 1)
+
+	urgent := simple()
+	urgent.Priority = 5
+	behind := k.now
+	k.pass(time.Minute)
+	k.add(urgent)
+	k.same("with an urgent job", oldest(), k.now)
+	k.claim("orders", 1)
+	k.same("without an urgent job", oldest(), behind)
+	k.claim("orders", 3)
+	k.same("with jobs that run", oldest(), time.Time{})
 }
 
 // ReasonsCountOpenDeadLetters: by reason, the most frequent first.
