@@ -63,11 +63,17 @@ func slow(plan string) string {
 
 // jobsQuery is the query of a list of jobs, and wholeJobsQuery with their bodies.
 func jobsQuery(s *Store, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
-	return rows.Select(s.Search, rows.Columns, "", f, after, limit)
+	return rows.Select(s.Search, rows.Columns, "", f, rows.Part{After: after}, limit)
 }
 
 func wholeJobsQuery(s *Store, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
-	return rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
+	return rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, rows.Part{After: after}, limit)
+}
+
+// deadLettersQuery is the query of a list of dead letters.
+func deadLettersQuery(s *Store, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+	l := rows.DeadLetters(f, after, limit)
+	return rows.Select(s.Search, l.Columns, l.Join, l.Filter, rows.Part{After: after}, limit)
 }
 
 func TestPlans_OfListsFollowAnIndex(t *testing.T) {
@@ -125,7 +131,7 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 		"jobs_letter_queue (queue=? AND":   {Queue: "q", From: testTime},
 		"jobs_letter_reason (reason=? AND": {Reason: retry.AttemptsExhausted, From: testTime},
 	} {
-		deadLetters, _ := rows.SelectDeadLetters(s.Search, f, cursor, 50)
+		deadLetters, _ := deadLettersQuery(s, f, cursor, 50)
 		f.Status = job.StatusDeadLetter
 		jobs, _ := jobsQuery(s, f, cursor, 50)
 		for _, query := range []string{deadLetters, jobs} {
@@ -147,7 +153,7 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		for _, after := range []filter.Cursor{{}, cursor} {
 			jobs, _ := jobsQuery(s, f, after, 50)
 			whole, _ := wholeJobsQuery(s, f, after, 50)
-			deadLetters, _ := rows.SelectDeadLetters(s.Search, f, after, 50)
+			deadLetters, _ := deadLettersQuery(s, f, after, 50)
 			for _, query := range []string{jobs, whole, deadLetters} {
 				got := plan(t, s.engine.Reads(), query)
 				if slow(got) != "" || !strings.HasPrefix(got, "SCAN s VIRTUAL TABLE INDEX ") || !strings.Contains(got, "SEARCH j USING INTEGER PRIMARY KEY") {
@@ -174,15 +180,15 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 
 func TestPlans_OfDeadLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
-	query, _ := rows.SelectDeadLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ := deadLettersQuery(s, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND list_state=?") {
 		t.Errorf("the letters of a group: %s", got)
 	}
-	query, _ = rows.SelectDeadLetters(s.Search, filter.Filter{Group: "g,h"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ = deadLettersQuery(s, filter.Filter{Group: "g,h"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_letter (") {
 		t.Errorf("the letters of two groups: %s", got)
 	}
-	query, _ = rows.SelectDeadLetters(s.Search, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ = deadLettersQuery(s, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND list_state=?") {
 		t.Errorf("the letters of a type: %s", got)
 	}

@@ -25,11 +25,13 @@ func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, 
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
-	query, args := rows.Select(s.Search, rows.Columns, "", f, after, limit)
+	list := rows.List{Filter: f, After: after, Limit: limit, Columns: rows.Columns}
 	partly := s.Search.Complete(f)
-	jobs, err := s.policies.Page(s.reader.In(ctx), limit, query, args...)
+	found := rows.FoundFor(limit)
+	reached, err := list.ReadOn(ctx, s.reader, s.Search, func(row *sql.Rows) error { return found.Scan(row) })
+	jobs, err := s.complete(ctx, found, err)
 
-	return pageOf(ctx, f, limit, jobs, cmp.Or(err, partly))
+	return pageOf(ctx, f, limit, jobs, reached, cmp.Or(err, partly))
 }
 
 // Count says how many jobs the filter selects. It counts no further than limit;
@@ -55,8 +57,7 @@ func (s *Store) count(ctx context.Context, f filter.Filter, after filter.Cursor,
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
-	query, args := rows.Select(s.Search, "1", "", f, after, limit)
-	n, err = db.Value[int](s.reader.In(ctx), "SELECT count(*) FROM ("+query+") AS found", args...)
+	n, err = rows.List{Filter: f, After: after, Limit: limit}.Count(ctx, s.reader, s.Search)
 
 	return min(n, limit), n > limit, db.TimedOut(ctx, err)
 }
@@ -75,11 +76,13 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
-	query, args := rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
+	list := rows.List{
+		Filter: f, After: after, Limit: limit,
+		Columns: rows.Columns + ", " + rows.BodyColumns, Join: " JOIN bodies AS b ON b.job_seq = j.seq",
+	}
 	var found rows.Found
 	size, more := 0, false
-	src := s.reader.In(ctx)
-	err := src.Query(query, func(row *sql.Rows) error {
+	reached, err := list.ReadOn(ctx, s.reader, s.Search, func(row *sql.Rows) error {
 		// The page is full before this job, which begins the next one.
 		more = size >= wholeSize
 		if more {
@@ -93,10 +96,10 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 		}
 
 		return err
-	}, args...)
-	jobs, err := s.policies.Complete(src, found, err)
+	})
+	jobs, err := s.complete(ctx, found, err)
 
-	page, err := pageOf(ctx, f, limit, jobs, err)
+	page, err := pageOf(ctx, f, limit, jobs, reached, err)
 
 	// A page that ended early has fewer jobs than the limit, which pageOf takes for the last
 	// one.
@@ -107,9 +110,18 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	return page, err
 }
 
-// pageOf is what was found, and where the next page begins.
-func pageOf(ctx context.Context, f filter.Filter, limit int, jobs []job.Job, err error) (filter.List, error) {
-	page := filter.List{Jobs: jobs}
+// complete gives the jobs of a page their policies, also when the time of the page is over.
+func (s *Store) complete(ctx context.Context, found rows.Found, err error) ([]job.Job, error) {
+	within, cancel := db.Finishing(ctx)
+	defer cancel()
+
+	return s.policies.Complete(s.reader.In(within), found, err)
+}
+
+// pageOf is what was found, and where the next page begins: where nothing was found, behind what a
+// search has looked at.
+func pageOf(ctx context.Context, f filter.Filter, limit int, jobs []job.Job, reached filter.Cursor, err error) (filter.List, error) {
+	page := filter.List{Jobs: jobs, Next: reached}
 
 	// There are more jobs, or an error may have kept them from being found.
 	if len(jobs) > limit || err != nil && len(jobs) > 0 {
@@ -141,13 +153,12 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 		return page, s.Search.Complete(f)
 	}
 
-	query, args := rows.SelectDeadLetters(s.Search, f, after, limit)
+	list := rows.DeadLetters(f, after, limit)
 	found := rows.FoundFor(limit)
 	page.DeadLetters = make([]filter.DeadLetterRow, 0, cap(found.Jobs))
 	partly := s.Search.Complete(f)
-	src := s.reader.In(ctx)
 	var l openDeadLetter
-	err = src.Query(query, func(row *sql.Rows) error {
+	reached, err := list.ReadOn(ctx, s.reader, s.Search, func(row *sql.Rows) error {
 		err := found.Scan(row, &l.preview, &l.cause, &l.forwardedAt, &l.forwardedTo)
 		if err == nil {
 			j := &found.Jobs[len(found.Jobs)-1]
@@ -156,16 +167,17 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 		}
 
 		return err
-	}, args...)
+	})
 
 	// These are the same jobs, now with their policies: one more than the limit when there is a
 	// next page, and fewer than were found when a policy cannot be read.
-	jobs, err := s.policies.Complete(src, found, cmp.Or(err, partly))
+	jobs, err := s.complete(ctx, found, cmp.Or(err, partly))
 	page.DeadLetters = page.DeadLetters[:min(limit, len(jobs))]
 	for i := range page.DeadLetters {
 		page.DeadLetters[i].Job = jobs[i]
 	}
 
+	page.Next = reached
 	if last := len(page.DeadLetters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
 		page.Next = filter.Cursor{At: jobs[last].ChangedAt, Seq: jobs[last].Seq}
 	}

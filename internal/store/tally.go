@@ -86,13 +86,13 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 	within, cancel := halfOf(ctx)
 	defer cancel()
 	const columns = "j.queue, j.type, j.state, j.letter, j.held, j.reason"
-	query, args := rows.Select(s.Search, columns, "", among, filter.Cursor{}, limit)
+	list := rows.List{Filter: among, Limit: limit, Columns: columns}
 	tallier, n := filter.NewTallier(f), 0
 	var j job.Job
 	var state, deadLetter, reason string
 	fields := []any{&j.Queue, &j.Type, &state, &deadLetter, &j.Held, &reason}
 
-	err = s.reader.In(within).Query(query, func(row *sql.Rows) error {
+	err = list.Read(within, s.reader, s.Search, func(row *sql.Rows) error {
 		// The query selects one job more than the limit, which shows that there are too many.
 		if n++; n > limit {
 			return db.ErrEnough
@@ -103,7 +103,7 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 		tallier.Add(j)
 
 		return err
-	}, args...)
+	})
 	err = db.TimedOut(within, err)
 
 	// Only the half is over. The caller can try a narrower selection in the time that is left.

@@ -35,6 +35,9 @@ func NewReader(engine readerEngine, health *health.Health, texts int) *Reader {
 	return &Reader{engine: engine, health: health, prepared: newStatements(texts), snapshot: make(chan struct{}, snapshots)}
 }
 
+// InWindows reports whether lists are read window by window ([Dialect]).
+func (r *Reader) InWindows() bool { return r.engine.ReadsInWindows() }
+
 // In returns a source whose queries end with ctx.
 func (r *Reader) In(ctx context.Context) Source { return reading{ctx: ctx, reader: r} }
 
@@ -187,6 +190,32 @@ var ErrEnough = errors.New("enough was read")
 // Patience is how long a list may search, which could be the whole table. Only tests
 // change it.
 var Patience = 2 * time.Second
+
+// Window is how many jobs one query looks at of a list that is read window by window. Only tests change
+// it.
+var Window int64 = 10_000
+
+// finishWithin is how long it may take to finish what has begun when the time of a list is over. It takes
+// milliseconds unless the database is in trouble.
+const finishWithin = 5 * time.Second
+
+// Finishing is a context in which a small query of a list is finished although its deadline comes
+// meanwhile. When ctx is cancelled, it ends at once.
+func Finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(0, time.Until(deadline))+finishWithin)
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+
+	return longer, func() { stop(); cancel() }
+}
 
 // TimedOut tells the end of a deadline from other errors.
 func TimedOut(ctx context.Context, err error) error {

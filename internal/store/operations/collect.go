@@ -82,11 +82,11 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 
 	const columns = `seq, queue, source, type, state, letter, held, run, group_id, changed_at`
 	// One row is selected more than the limit says; here each of them is used.
-	query, args := rows.Select(p.index, columns, "", f, after, collectChunk-1)
+	list := rows.List{Filter: f, After: after, Limit: collectChunk - 1, Columns: columns}
 	all = make([]workItem, 0, collectChunk)
 	jobs := make([]job.Job, collectChunk)
 	var last filter.Cursor
-	err = p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+	err = list.Read(ctx, p.reader, p.index, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
 		err := rows.Scan(&j.Seq, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.DeadLetter), &j.Held, &j.Run,
 			&j.Group, db.Time(&last.At))
@@ -94,7 +94,7 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 		last.Seq = j.Seq
 
 		return err
-	}, args...)
+	})
 
 	return all, last.String(), err
 }

@@ -167,10 +167,7 @@ func exempt(text string, counted bool) bool {
 func looksAtPlans(t *testing.T, dsn string, asked map[string]example) {
 	t.Helper()
 
-	conn, err := pgconn.Connect(t.Context(), dsn)
-	check(t, err)
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-
+	conn := connect(t, dsn)
 	looked := 0
 	for _, counted := range []bool{false, true} {
 		if counted {
@@ -195,6 +192,17 @@ func looksAtPlans(t *testing.T, dsn string, asked map[string]example) {
 	if looked < 100 {
 		t.Errorf("only %d statements were looked at", looked)
 	}
+}
+
+// connect opens a connection that the test closes.
+func connect(t *testing.T, dsn string) *pgconn.PgConn {
+	t.Helper()
+
+	conn, err := pgconn.Connect(t.Context(), dsn)
+	check(t, err)
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+
+	return conn
 }
 
 // readsTables reports whether a statement looks for rows.

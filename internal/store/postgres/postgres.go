@@ -180,6 +180,9 @@ func (*engine) Text(query string) string { return translate(query) }
 // server has found time to remove them.
 func (*engine) KeepsDeadRows() bool { return true }
 
+// ReadsInWindows is true.
+func (*engine) ReadsInWindows() bool { return true }
+
 // Search is the index of texts.
 func (e *engine) Search() db.Search { return e.index }
 

@@ -197,12 +197,7 @@ func (p *Policies) Whole(src db.Source, query string, args ...any) ([]job.Job, e
 
 // Jobs runs a query that selects [Columns].
 func (p *Policies) Jobs(src db.Source, query string, args ...any) ([]job.Job, error) {
-	return p.Page(src, 0, query, args...)
-}
-
-// Page runs a query that selects [Columns] of so many jobs, and of one more.
-func (p *Policies) Page(src db.Source, limit int, query string, args ...any) ([]job.Job, error) {
-	found := FoundFor(limit)
+	found := FoundFor(0)
 	err := src.Query(query, func(rows *sql.Rows) error { return found.Scan(rows) }, args...)
 	return p.Complete(src, found, err)
 }

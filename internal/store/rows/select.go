@@ -105,9 +105,13 @@ func span(where *clause.Where, column string, s filter.Span) {
 	}
 }
 
+// Part is a part of a list: what is behind one place, up to another one. Those that are zero are
+// the beginning and the end.
+type Part struct{ After, Until filter.Cursor }
+
 // Select is the query of one page of the jobs that the filter selects, in its
 // order, and of one job more. join adds tables to jobs AS j.
-func Select(search db.Finder, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+func Select(search db.Finder, columns, join string, f filter.Filter, of Part, limit int) (string, []any) {
 	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
 	var where clause.Where
 	if f.Searches() {
@@ -123,7 +127,7 @@ func Select(search db.Finder, columns, join string, f filter.Filter, after filte
 	match(&where, f, changed)
 
 	if f.Order() == filter.Next {
-		return selectNext(&where, columns, join, f, after, limit)
+		return selectNext(&where, columns, join, f, of.After, limit)
 	}
 
 	if !f.ByEnqueueing() {
@@ -133,7 +137,7 @@ func Select(search db.Finder, columns, join string, f filter.Filter, after filte
 		}
 	}
 
-	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, after, limit)
+	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, of, limit)
 }
 
 // selectNext is Select of jobs that wait, by the time at which they run next. Their
@@ -210,25 +214,31 @@ func changedAt(s job.Status) string {
 	return "j.changed_at"
 }
 
-// page completes a query: what is behind the cursor, in order, the newest
+// page completes a query: what is in the part, in order, the newest
 // first unless the filter says otherwise, and one row more than the page has.
-func page(where *clause.Where, columns string, f filter.Filter, order []string, after filter.Cursor, limit int) (string, []any) {
-	before, direction := "<", " DESC"
+func page(where *clause.Where, columns string, f filter.Filter, order []string, of Part, limit int) (string, []any) {
+	behind, upTo, direction := "<", ">=", " DESC"
 	if f.Sort == filter.Oldest {
-		before, direction = ">", ""
+		behind, upTo, direction = ">", "<=", ""
 	}
 
-	switch {
-	case after == filter.Cursor{}:
-	case len(order) == 1:
-		where.Add(order[0]+" "+before+" %s", after.Seq)
-	default:
-		where.Add("("+strings.Join(order, ", ")+") "+before+" (%s, %s)", db.Micros(after.At), after.Seq)
-	}
+	bound(where, order, behind, of.After)
+	bound(where, order, upTo, of.Until)
 
 	last, args := where.Limit(limit + 1)
 
 	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
+}
+
+// bound adds the condition that a job is on one side of a place, unless that is zero.
+func bound(where *clause.Where, order []string, side string, place filter.Cursor) {
+	switch {
+	case place == filter.Cursor{}:
+	case len(order) == 1:
+		where.Add(order[0]+" "+side+" %s", place.Seq)
+	default:
+		where.Add("("+strings.Join(order, ", ")+") "+side+" (%s, %s)", db.Micros(place.At), place.Seq)
+	}
 }
 
 const deadLetterColumns = `j.seq, j.id, j.queue, j.source, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
@@ -236,12 +246,12 @@ const deadLetterColumns = `j.seq, j.id, j.queue, j.source, j.type, j.state, j.le
 	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
 	substr(b.payload, 1, 2048), l.cause, l.forwarded_at, l.forwarded_to`
 
-// SelectDeadLetters is the query of one page of open dead letters, and of one more:
-// [Columns] of each job, the first 2048 bytes of its payload, and of the dead letter
-// cause, forwarded_at and forwarded_to. All else that an open dead letter says, its job
-// says too: it died and has not moved since.
-func SelectDeadLetters(search db.Finder, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+// DeadLetters is a list of open dead letters: [Columns] of each job, the first 2048 bytes of its
+// payload, and of the dead letter cause, forwarded_at and forwarded_to. All else that an open dead
+// letter says, its job says too: it died and has not moved since.
+func DeadLetters(f filter.Filter, after filter.Cursor, limit int) List {
 	const join = ` CROSS JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run CROSS JOIN bodies AS b ON b.job_seq = j.seq`
 	f.Status = job.StatusDeadLetter
-	return Select(search, deadLetterColumns, join, f, after, limit)
+
+	return List{Filter: f, After: after, Limit: limit, Columns: deadLetterColumns, Join: join}
 }

@@ -246,6 +246,9 @@ func (e *engine) Text(query string) string { return query }
 // KeepsDeadRows is false: a commit leaves nothing behind.
 func (*engine) KeepsDeadRows() bool { return false }
 
+// ReadsInWindows is false: a query that is broken off costs nothing.
+func (*engine) ReadsInWindows() bool { return false }
+
 func (e *engine) Fault(err error) error { return classify(e.path, err) }
 
 // Again is false: Begin waits for a database that another process keeps busy.

@@ -17,7 +17,7 @@ import (
 
 var listing = []func(*kit){
 	JobsByEveryFilter, JobsNewestFirst, JobsThatRunNextFirst, JobsPagesAreComplete, JobsPagesUnderConcurrentInserts,
-	ListsSparePayloads, DeadLettersByEveryFilter, DeadLettersPagesAreComplete, ChangesOfKnownJobs,
+	ListsSparePayloads, DeadLettersByEveryFilter, DeadLettersPagesAreComplete, ChangesOfKnownJobs, ListsGoOnWhereTheirTimeEnded,
 }
 
 // all reads every page of a list, some jobs at a time.

@@ -21,8 +21,9 @@ import (
 	"redrive/internal/store/postgres"
 )
 
-// A list that takes long on a busy machine is no failure of a test.
-func init() { db.Patience = 10 * time.Minute }
+// A list that takes long on a busy machine is no failure of a test. The lists of tests are short, and
+// are read in several windows all the same.
+func init() { db.Patience, db.Window = 10*time.Minute, 50 }
 
 // template is the name of an empty database with the schema, of which others are copies: the
 // schema takes longer than most tests.

@@ -18,8 +18,9 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// A list that takes long on a busy machine is no failure of a test.
-func init() { db.Patience = 10 * time.Minute }
+// A list that takes long on a busy machine is no failure of a test. The lists of tests are short, and
+// are read in several windows all the same.
+func init() { db.Patience, db.Window = 10*time.Minute, 50 }
 
 // New returns the path of an empty database in a folder of its own.
 func New(tb testing.TB) (path string) {
