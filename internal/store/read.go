@@ -38,7 +38,17 @@ func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, 
 // more is true when there are others. When that takes too long, or the index of
 // texts is rebuilt, it returns context.DeadlineExceeded.
 func (s *Store) Count(ctx context.Context, f filter.Filter, limit int) (n int, more bool, err error) {
+	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
+		return 0, false, err
+	}
+
+	known, complete, err := s.Counters.Known(ctx, f)
+	if complete || err != nil {
+		return int(min(known.Total, int64(limit))), known.Total > int64(limit), err
+	}
+
 	f.Sort = filter.Newest // the order that costs least
+
 	return s.count(ctx, f, filter.Cursor{}, limit)
 }
 

@@ -108,3 +108,25 @@ func looksAtFewJobs(t *testing.T, dsn string, asked map[string]example) {
 		t.Errorf("only %d plans were looked at", looked)
 	}
 }
+
+// What is counted in advance is not counted again.
+func TestPlans_OfCountsThatAreKnown(t *testing.T) {
+	r := recorderTo(t, postgrestest.New(t))
+	s := mustOpen(t, r.dsn)
+
+	before := r.asked()
+	for _, f := range []filter.Filter{
+		{}, {Queue: "orders"}, {Status: job.Status(job.Discarded)}, {Status: job.Status(job.Completed), Queue: "orders"},
+		{Status: job.StatusDeadLetter}, {Status: job.StatusDeadLetter, Type: "email.send", Reason: retry.RuleDecided},
+	} {
+		_, _, err := s.Count(t.Context(), f, 50)
+		check(t, err)
+	}
+
+	for text := range r.asked() {
+		_, known := before[text]
+		if !known && strings.Contains(text, "jobs") {
+			t.Errorf("a count looks at jobs: %s", text)
+		}
+	}
+}
