@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"redrive/internal/failures"
@@ -33,21 +34,17 @@ func (p *Projection) RollUp(ctx context.Context, now time.Time, f failures.Filte
 
 // classes counts all classes that the filter selects, and sums up those with the most dead jobs.
 func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes, err error) {
-	const count = `SELECT count(DISTINCT g.class), count(*) FROM groups AS g`
-	const sums = `SELECT g.class, count(*), count(DISTINCT g.type), sum(g.dead), sum(g.refused), sum(g.retrying), max(g.last_seen)
-		FROM groups AS g`
+	const types = `SELECT g.class, count(*) AS groups, sum(g.dead) AS dead, sum(g.refused) AS refused, sum(g.retrying) AS retrying,
+		max(g.last_seen) AS seen FROM groups AS g`
+	const sums = `SELECT class, sum(groups), count(*), sum(dead), sum(refused), sum(retrying), max(seen),
+		count(*) OVER (), sum(sum(groups)) OVER () FROM (`
 
+	// The groups are read once, and summed up by class and type first.
 	where := selected(f)
-
-	_, err = db.Row(src, count+where.String(), []any{&all.Total, &all.Groups}, where.Args...)
-	if err != nil {
-		return all, err
-	}
-
 	last, args := where.Limit(limit)
-	query := sums + where.String() + " GROUP BY g.class ORDER BY sum(g.dead) DESC, max(g.last_seen) DESC, g.class" + last
+	query := sums + types + where.String() + " GROUP BY g.class, g.type) AS types GROUP BY class ORDER BY sum(dead) DESC, max(seen) DESC, class" + last
 	all.Listed, err = db.All(src, query, func(c *failures.Class) []any {
-		return []any{&c.Name, &c.Groups, &c.Types, &c.Dead, &c.Refused, &c.Retrying, db.Time(&c.LastSeen)}
+		return []any{&c.Name, &c.Groups, &c.Types, &c.Dead, &c.Refused, &c.Retrying, db.Time(&c.LastSeen), &all.Total, &all.Groups}
 	}, args...)
 
 	return all, err
@@ -57,7 +54,8 @@ func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes,
 // in the last day.
 func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failures.Class) error {
 	const queues = `SELECT g.class, count(DISTINCT q.queue) FROM groups AS g JOIN group_queues AS q ON q.group_id = g.id`
-	const hours = `SELECT g.class, sum(h.failures) FROM groups AS g JOIN group_hours AS h ON h.group_id = g.id`
+	const hours = `SELECT g.class, sum((SELECT coalesce(sum(failures), 0) FROM group_hours WHERE group_id = g.id AND hour >= $%d))
+		FROM groups AS g`
 
 	where := selected(f)
 
@@ -67,7 +65,7 @@ func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failure
 	}
 
 	// Both queries look at the groups of the filter that are of a listed class; the second one
-	// looks at the last day only.
+	// looks only at those that failed in the last day.
 	where.Add("g.class IN (SELECT value FROM json_each(%s))", db.Texts(names))
 
 	inQueues, err := db.Map[string, int64](src, queues+where.String()+" GROUP BY g.class", where.Args...)
@@ -75,9 +73,13 @@ func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failure
 		return err
 	}
 
-	where.Add("h.hour >= %s", firstHour(now))
+	first := firstHour(now)
+	where.Add("g.last_seen >= %s", first*db.MicrosPerHour)
 
-	inDay, err := db.Map[string, int64](src, hours+where.String()+" GROUP BY g.class", where.Args...)
+	args := append(where.Args, first)
+	query := fmt.Sprintf(hours, len(args)) + where.String() + " GROUP BY g.class"
+
+	inDay, err := db.Map[string, int64](src, query, args...)
 	if err != nil {
 		return err
 	}

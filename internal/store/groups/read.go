@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -187,43 +188,75 @@ func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failu
 //
 // Counting the failures of every group would take long. Each row has an upper bound of that
 // count: the failures in the 24 hours that end with the newest failure of the group. topGroups
-// reads the groups by this bound, the highest first, and stops at the first one whose bound is
-// too low for the groups that it has found.
+// reads the groups by this bound, the highest first, some at a time, and stops where the next ones
+// cannot come before those that it has found.
 func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
-	const query = `SELECT id, last_seen, day, (SELECT coalesce(sum(failures), 0) FROM group_hours WHERE group_id = id AND hour >= $1)
-		FROM groups WHERE state = 'open' ORDER BY day DESC`
-	type top struct{ number, seen, failures int64 }
-	var all []top
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var t top
-		var bound int64
-		if err := rows.Scan(&t.number, &t.seen, &bound, &t.failures); err != nil {
-			return err
+	var all []topGroup
+	last := topGroup{bound: math.MaxInt64}
+	for more := true; more; {
+		next, err := highest(src, first, last)
+		if err != nil {
+			return nil, err
 		}
 
-		// Neither this group nor one of those that follow can be among the first.
-		if bound == 0 || len(all) == limit && bound < all[limit-1].failures {
-			return db.ErrEnough
+		all = append(all, next...)
+		slices.SortFunc(all, func(a, b topGroup) int {
+			return cmp.Or(cmp.Compare(b.failures, a.failures), cmp.Compare(b.seen, a.seen), cmp.Compare(b.number, a.number))
+		})
+		all = all[:min(len(all), limit)]
+
+		more = len(next) == topChunk
+		if more {
+			last = next[topChunk-1]
+			more = len(all) < limit || last.mayPrecede(all[limit-1])
 		}
-
-		// Insert the group at its place, and drop the last one if there are too many now.
-		if t.failures > 0 {
-			all = append(all, t)
-			slices.SortFunc(all, func(a, b top) int {
-				return cmp.Or(cmp.Compare(b.failures, a.failures), cmp.Compare(b.seen, a.seen), cmp.Compare(b.number, a.number))
-			})
-			all = all[:min(len(all), limit)]
-		}
-
-		return nil
-	}, first)
-
-	numbers := make([]int64, len(all))
-	for i, t := range all {
-		numbers[i] = t.number
 	}
 
-	return numbers, err
+	numbers := make([]int64, len(all))
+	for i, g := range all {
+		numbers[i] = g.number
+	}
+
+	return numbers, nil
+}
+
+// topGroup is a group that may have many failures in the last day: at most bound.
+type topGroup struct{ number, seen, bound, failures int64 }
+
+// mayPrecede reports whether the group can come before another one, as far as its bound says.
+func (g topGroup) mayPrecede(other topGroup) bool {
+	return g.bound > other.failures || g.bound == other.failures && g.seen >= other.seen
+}
+
+// topChunk is how many groups one query of topGroups looks at.
+const topChunk = 100
+
+// highest returns the next open groups behind one, by their bounds. A group without a failure since the hour
+// first is not among them.
+func highest(src db.Source, first int64, behind topGroup) ([]topGroup, error) {
+	const groups = `SELECT id, last_seen, day FROM groups
+		WHERE state = 'open' AND last_seen >= $1 AND day > 0 AND (day, last_seen, id) < ($2, $3, $4)
+		ORDER BY day DESC, last_seen DESC, id DESC LIMIT $5 + 0`
+	const failures = `SELECT group_id, sum(failures) FROM group_hours
+		WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2 GROUP BY group_id`
+
+	next, err := db.All(src, groups, func(g *topGroup) []any { return []any{&g.number, &g.seen, &g.bound} },
+		first*db.MicrosPerHour, behind.bound, behind.seen, behind.number, topChunk)
+	if err != nil || len(next) == 0 {
+		return nil, err
+	}
+
+	numbers := make([]int64, len(next))
+	for i, g := range next {
+		numbers[i] = g.number
+	}
+
+	counts, err := db.Map[int64, int64](src, failures, db.Numbers(numbers), first)
+	for i := range next {
+		next[i].failures = counts[next[i].number]
+	}
+
+	return next, err
 }
 
 // lastDay is how many hours of a group are shown.
