@@ -376,6 +376,10 @@ func jobsStates(all map[string]page) {
 	v = jobs(f)
 	v.Filter, v.Slow, v.List.Jobs = filter.Filter{Error: "time_out"}, true, failing(3)
 	all["jobs-slow"] = v
+	nothing := v
+	nothing.Filter = filter.Filter{Class: "time_out"}
+	nothing.List = filter.List{Next: filter.Cursor{At: v.List.Jobs[0].EnqueuedAt, Seq: 4}}
+	all["jobs-nothing-yet"] = nothing
 	v.Query.Indexing, v.Query.Lag = true, 3
 	all["jobs-filling"] = v
 	v.Query.Indexing, v.Query.Lag = false, 0
@@ -442,6 +446,8 @@ func deadLetterStates(all map[string]page) {
 	v = deadLetters(f)
 	v.Slow, v.Refused, v.List.DeadLetters = true, nil, v.List.DeadLetters[:2]
 	all["dead-letters-slow"] = v
+	v.Filter, v.List = filter.Filter{Class: "time_out"}, filter.DeadLetterList{Next: filter.Cursor{At: now, Seq: 4}}
+	all["dead-letters-nothing-yet"] = v
 	v = deadLetters(f)
 	v.DeadLetterUsage, v.Refused, v.List.DeadLetters = deadLetterUsage(10_000), nil, v.List.DeadLetters[:2]
 	all["dead-letters-full"] = v

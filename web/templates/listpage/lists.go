@@ -65,6 +65,14 @@ func (v Jobs) tabs() []tab {
 	return all
 }
 
+// further is where a list goes on, empty at its end.
+func further(f filter.Filter, next filter.Cursor, address func(f filter.Filter, after string) templ.SafeURL) templ.SafeURL {
+	if next == (filter.Cursor{}) {
+		return ""
+	}
+	return address(f, next.String())
+}
+
 // states are the numbers of the tabs, if they are known.
 func (v Jobs) states() stats.Depths {
 	if v.countsAll() {
