@@ -43,11 +43,17 @@ type Index interface {
 // Finder makes queries that read the index.
 type Finder interface {
 	// From is the source of a query in which the index comes first, joined with
-	// the table jobs as j, and its order.
-	From() (from, order string)
+	// the table jobs as j, and its order. window says that the query looks at a part of
+	// the jobs only.
+	From(window bool) (from, order string)
 
 	// Match adds the condition that a document has the texts of the filter.
 	Match(where *clause.Where, f filter.Filter)
+
+	// Many reports whether so many documents are expected to have the texts of the filter that its
+	// list is found sooner by looking at one job after the other. It is asked of an engine that reads
+	// in windows.
+	Many(src Source, f filter.Filter) (bool, error)
 
 	// Fault gives an error of a query that reads the index its kind. ok is false for a
 	// query that reads the database alone.

@@ -3,12 +3,14 @@ package postgres_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store"
 	"redrive/internal/store/db"
 	"redrive/internal/store/postgres/postgrestest"
 )
@@ -43,30 +45,8 @@ func TestPlans_OfOtherListsLookAtFewJobs(t *testing.T) {
 	r := recorderTo(t, dsn)
 	s := mustOpen(t, r.dsn)
 
-	before := r.asked()
-	for _, f := range unindexedLists() {
-		_, err := s.Jobs(t.Context(), f, filter.Cursor{}, 50)
-		check(t, err)
-		_, _, err = s.Count(t.Context(), f, 50)
-		check(t, err)
-		_, err = s.Tally(t.Context(), f, 50)
-		check(t, err)
-		_, err = s.WholeJobs(t.Context(), f, filter.Cursor{}, 50)
-		check(t, err)
-
-		if f.Status == job.StatusDeadLetter {
-			_, err = s.DeadLetters(t.Context(), f, filter.Cursor{}, 50)
-			check(t, err)
-		}
-	}
-
+	asked := askedByLists(t, r, s, unindexedLists()...)
 	check(t, s.Close())
-
-	asked := r.asked()
-	maps.DeleteFunc(asked, func(text string, _ example) bool {
-		_, known := before[text]
-		return known || !readsTables(text)
-	})
 	looksAtFewJobs(t, dsn, asked)
 }
 
@@ -92,7 +72,7 @@ func looksAtFewJobs(t *testing.T, dsn string, asked map[string]example) {
 				looked++
 				rows := 0.0
 				plan.Plan.walk(func(n node) {
-					if n.Relation == "jobs" {
+					if n.Relation == "jobs" || n.Relation == "search_texts" {
 						rows += (n.Rows + n.Filtered + n.Rechecked) * n.Loops
 					}
 				})
@@ -104,7 +84,7 @@ func looksAtFewJobs(t *testing.T, dsn string, asked map[string]example) {
 		}
 	}
 
-	if looked < 100 {
+	if looked < 8 {
 		t.Errorf("only %d plans were looked at", looked)
 	}
 }
@@ -129,4 +109,82 @@ func TestPlans_OfCountsThatAreKnown(t *testing.T) {
 			t.Errorf("a count looks at jobs: %s", text)
 		}
 	}
+}
+
+// A list of a text that many jobs have is read window by window, too, and finds all of them.
+func TestPlans_OfCommonTextsLookAtFewJobs(t *testing.T) {
+	dsn, r, s := searched(t)
+
+	common := filter.Filter{Text: "timeout"}
+	deadLetters := filter.Filter{Error: "timeout", Status: job.StatusDeadLetter, Queue: "queue-3"}
+	nowhere := filter.Filter{Text: "failed"} // documents of jobs that are not there
+	asked := askedByLists(t, r, s, common, deadLetters, nowhere, filter.Filter{Text: "timeout", Queue: "none"},
+		filter.Filter{Text: "timeout", Sort: filter.Oldest})
+
+	for f, query := range map[filter.Filter]string{
+		common: `SELECT count(*) FROM search_texts JOIN jobs ON seq = job_seq WHERE failure LIKE '%timeout%'`,
+		deadLetters: `SELECT count(*) FROM search_texts JOIN jobs ON seq = job_seq
+			WHERE failure LIKE '%timeout%' AND letter = 'stored' AND queue = 'queue-3'`,
+		nowhere: `SELECT 0`,
+	} {
+		n, _, err := s.Count(t.Context(), f, 1_000_000)
+		check(t, err)
+
+		if want := postgrestest.Query(t, dsn, query); strconv.Itoa(n) != want {
+			t.Errorf("%+v finds %d, want %s", f, n, want)
+		}
+	}
+
+	check(t, s.Close())
+	looksAtFewJobs(t, dsn, asked)
+}
+
+// The index finds the documents of a text that few jobs have.
+func TestPlans_OfRareTextsLookAtFewJobs(t *testing.T) {
+	dsn, r, s := searched(t)
+	asked := askedByLists(t, r, s, filter.Filter{Text: "message 47119 timeout"}, filter.Filter{Payload: "47119"})
+	check(t, s.Close())
+	looksAtFewJobs(t, dsn, asked)
+}
+
+// searched is a large database that the server has counted.
+func searched(t *testing.T) (dsn string, r *recorder, s *store.Store) {
+	t.Helper()
+
+	dsn = postgrestest.New(t)
+	sql(t, dsn, filled)
+	sql(t, dsn, `VACUUM ANALYZE`)
+	r = recorderTo(t, dsn)
+
+	return dsn, r, mustOpen(t, r.dsn)
+}
+
+// askedByLists are the queries of lists and of what is counted about them.
+func askedByLists(t *testing.T, r *recorder, s *store.Store, all ...filter.Filter) map[string]example {
+	t.Helper()
+
+	before := r.asked()
+	for _, f := range all {
+		_, err := s.Jobs(t.Context(), f, filter.Cursor{}, 50)
+		check(t, err)
+		_, _, err = s.Count(t.Context(), f, 50)
+		check(t, err)
+		_, err = s.Tally(t.Context(), f, 50)
+		check(t, err)
+		_, err = s.WholeJobs(t.Context(), f, filter.Cursor{}, 50)
+		check(t, err)
+
+		if f.Status == job.StatusDeadLetter {
+			_, err = s.DeadLetters(t.Context(), f, filter.Cursor{}, 50)
+			check(t, err)
+		}
+	}
+
+	asked := r.asked()
+	maps.DeleteFunc(asked, func(text string, _ example) bool {
+		_, known := before[text]
+		return known || !readsTables(text)
+	})
+
+	return asked
 }

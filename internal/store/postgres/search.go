@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -78,9 +79,17 @@ func (*index) Tidy(context.Context) (more bool, err error) { return false, nil }
 // Segments is one: a search goes through one index.
 func (*index) Segments(db.Source) (int, error) { return 1, nil }
 
-// From is the source of a query in which the texts come first, and its order.
-func (*index) From() (from, order string) {
-	return "search_texts AS x JOIN jobs AS j ON j.seq = x.job_seq", "x.job_seq"
+// From is the source of a query in which the texts come first, and its order. All jobs are looked at for a
+// rare text: the index of texts finds it, and what it finds is sorted. The sum keeps the server from
+// looking at the documents one by one, in their order, to spare the sort.
+func (*index) From(window bool) (from, order string) {
+	const documents = "search_texts AS x JOIN jobs AS j ON j.seq = x.job_seq"
+
+	if window {
+		return documents, "x.job_seq"
+	}
+
+	return documents, "x.job_seq + 0"
 }
 
 // Match adds the condition that a document has the texts of the filter. A text can stand in
@@ -100,6 +109,31 @@ func (*index) Match(where *clause.Where, f filter.Filter) {
 			where.Add(part.condition, pattern(text), pattern(db.InJSON(text)))
 		}
 	}
+}
+
+// Many asks the planner, which looks at a sample of the documents.
+func (i *index) Many(src db.Source, f filter.Filter) (bool, error) {
+	var where clause.Where
+	i.Match(&where, f)
+
+	var text string
+	_, err := db.Row(src, `EXPLAIN (FORMAT JSON) SELECT 1 FROM search_texts AS x`+where.String(), []any{&text}, where.Args...)
+	if err != nil {
+		return false, err
+	}
+
+	var plans []struct {
+		Plan struct {
+			Rows float64 `json:"Plan Rows"`
+		}
+	}
+
+	err = json.Unmarshal([]byte(text), &plans)
+	if err != nil || len(plans) == 0 {
+		return false, fmt.Errorf("read what the server expects to find: %w", err)
+	}
+
+	return plans[0].Plan.Rows > float64(db.Window), nil
 }
 
 // pattern matches what has the text anywhere.

@@ -85,22 +85,30 @@ func (l List) listing(reader *db.Reader, search db.Finder, look look) *listing {
 
 // all reads the list as the engine does it best.
 func (s *listing) all(ctx context.Context) error {
-	if s.indexed == s.Filter || !s.reader.InWindows() {
+	windows, err := s.inWindows(ctx)
+	if err != nil {
+		return err
+	}
+
+	if !windows {
 		return s.whole(ctx)
 	}
 
-	_, err := s.windows(ctx)
+	_, err = s.windows(ctx)
 
 	return err
 }
 
 // page is all, and says how far the search has come if it has found nothing.
 func (s *listing) page(ctx context.Context) (reached filter.Cursor, err error) {
+	windows, err := s.inWindows(ctx)
 	switch {
+	case err != nil:
+		return reached, err
+	case windows:
+		return s.windows(ctx)
 	case s.indexed == s.Filter: // no job is looked at in vain
 		return reached, s.whole(ctx)
-	case s.reader.InWindows():
-		return s.windows(ctx)
 	}
 
 	// One query is the fastest way, but does not say how far it has come. The rest of the time is enough for
@@ -114,6 +122,25 @@ func (s *listing) page(ctx context.Context) (reached filter.Cursor, err error) {
 	}
 
 	return reached, err
+}
+
+// inWindows reports whether the list is read window by window from the start.
+func (s *listing) inWindows(ctx context.Context) (bool, error) {
+	if !s.reader.InWindows() {
+		return false, nil
+	}
+
+	// Documents are in the order of their jobs. The index finds the few that have a rare text.
+	if s.Filter.Searches() && !narrow(s.Filter) {
+		many, err := s.search.Many(s.reader.In(ctx), s.Filter)
+		if err != nil || !many {
+			return false, err
+		}
+
+		s.indexed = filter.Filter{Sort: s.Filter.Sort}
+	}
+
+	return s.indexed != s.Filter, nil
 }
 
 // whole reads the list with one query.

@@ -115,7 +115,7 @@ func Select(search db.Finder, columns, join string, f filter.Filter, of Part, li
 	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
 	var where clause.Where
 	if f.Searches() {
-		from, order[0] = search.From()
+		from, order[0] = search.From(of.Until != filter.Cursor{})
 		search.Match(&where, f)
 	}
 

@@ -57,10 +57,8 @@ func (s *listing) endAt(at filter.Cursor) filter.Cursor {
 // lists are left as they are: those that an index of texts, ids, items or groups finds, and those
 // that are in order for each queue or source only.
 func indexedPart(f filter.Filter) filter.Filter {
-	found := f.Searches() || f.ID != "" || f.Operation != 0 || f.Group != ""
-
 	switch {
-	case found || f.Foreign() != "" || f.Order() == filter.Next:
+	case f.Searches() || narrow(f) || f.Foreign() != "" || f.Order() == filter.Next:
 		return f
 	case f.Status == job.Status(job.Available):
 		return filter.Filter{Status: f.Status, Sort: f.Sort}
@@ -80,6 +78,9 @@ func indexedPart(f filter.Filter) filter.Filter {
 
 	return indexed
 }
+
+// narrow reports whether an index finds the few jobs that a filter can select.
+func narrow(f filter.Filter) bool { return f.ID != "" || f.Operation != 0 || f.Group != "" }
 
 // nextWindow is the next part of a list, behind a place: so many jobs of those that its index has. more
 // is false where the list has no others.

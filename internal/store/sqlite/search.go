@@ -179,9 +179,12 @@ func (index) Segments(src db.Source) (int, error) {
 	return db.Value[int](src, query)
 }
 
-func (index) From() (from, order string) {
+func (index) From(bool) (from, order string) {
 	return "search AS s CROSS JOIN search_texts AS x ON x.job_seq = s.rowid CROSS JOIN jobs AS j ON j.seq = s.rowid", "s.rowid"
 }
+
+// Many is not asked: lists are read as a whole.
+func (index) Many(db.Source, filter.Filter) (bool, error) { return false, nil }
 
 func (index) Match(where *clause.Where, f filter.Filter) {
 	const either = "(instr(x.%[1]s, %%[1]s) > 0 OR instr(x.%[1]s, %%[2]s) > 0)"
