@@ -32,7 +32,10 @@ func unindexedLists() (all []filter.Filter) {
 
 	return append(all, filter.Filter{Queue: "none"}, filter.Filter{Type: "none"}, filter.Filter{From: filledAt}, filter.Filter{To: filledAt.Add(-almostAll)},
 		filter.Filter{Status: job.StatusDeadLetter, Queue: "orders", Type: "none"}, filter.Filter{Class: "none", Sort: filter.Oldest},
-		filter.Filter{Status: job.StatusDeadLetter, Class: "none", Sort: filter.Oldest})
+		filter.Filter{Status: job.StatusDeadLetter, Class: "none", Sort: filter.Oldest},
+		filter.Filter{Source: "shop", Class: "none"}, filter.Filter{Status: job.StatusDeadLetter, Source: "shop", Class: "none"},
+		filter.Filter{Status: job.Status(job.Discarded), Source: "shop", Class: "none"}, filter.Filter{Queue: "shop:orders", Type: "none"},
+		filter.Filter{Status: job.StatusDeadLetter, Group: "c4ca4238a0b923820dcc509a6f75849b", Class: "none"})
 }
 
 // A list of which no index has all conditions is read window by window: no query of it looks at more

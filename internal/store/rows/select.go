@@ -112,7 +112,7 @@ type Part struct{ After, Until filter.Cursor }
 // Select is the query of one page of the jobs that the filter selects, in its
 // order, and of one job more. join adds tables to jobs AS j.
 func Select(search db.Finder, columns, join string, f filter.Filter, of Part, limit int) (string, []any) {
-	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
+	from, order := "jobs AS j"+indexFor(f), orderOf(f)
 	var where clause.Where
 	if f.Searches() {
 		from, order[0] = search.From(of.Until != filter.Cursor{})
@@ -123,21 +123,25 @@ func Select(search db.Finder, columns, join string, f filter.Filter, of Part, li
 		where.Add(statusTerm(f))
 	}
 
-	changed := changedAt(f.Status)
-	match(&where, f, changed)
+	match(&where, f, changedAt(f.Status))
 
 	if f.Order() == filter.Next {
 		return selectNext(&where, columns, join, f, of.After, limit)
 	}
 
-	if !f.ByEnqueueing() {
-		order = []string{changed, "j.seq"}
-		if f.Status == "" { // jobs of a source, of which none is active
-			order[0] = "j.changed_at"
-		}
+	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, of, limit)
+}
+
+// orderOf are the columns by which a list is sorted, unless its jobs run next.
+func orderOf(f filter.Filter) []string {
+	switch {
+	case f.ByEnqueueing():
+		return []string{"j.seq"}
+	case f.Status == "": // jobs of a source, of which none is active
+		return []string{"j.changed_at", "j.seq"}
 	}
 
-	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, of, limit)
+	return []string{changedAt(f.Status), "j.seq"}
 }
 
 // selectNext is Select of jobs that wait, by the time at which they run next. Their

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"redrive/internal/filter"
@@ -55,23 +56,31 @@ func (s *listing) endAt(at filter.Cursor) filter.Cursor {
 
 // indexedPart is the filter without the conditions that the index of its list does not have. Some
 // lists are left as they are: those that an index of texts, ids, items or groups finds, and those
-// that are in order for each queue or source only.
+// that are in order for each queue only.
 func indexedPart(f filter.Filter) filter.Filter {
+	index := indexFor(f)
+
 	switch {
-	case f.Searches() || narrow(f) || f.Foreign() != "" || f.Order() == filter.Next:
+	case f.Searches() || f.Order() == filter.Next || narrow(f) && index != " INDEXED BY jobs_group":
 		return f
 	case f.Status == job.Status(job.Available):
 		return filter.Filter{Status: f.Status, Sort: f.Sort}
 	case f.ByEnqueueing():
 		return filter.Filter{Sort: f.Sort}
+	case f.Status == "":
+		return filter.Filter{Source: f.Foreign(), Sort: f.Sort}
 	}
 
 	indexed := filter.Filter{Status: f.Status, From: f.From, To: f.To, Sort: f.Sort}
-	switch indexFor(f) {
+	switch index {
+	case " INDEXED BY jobs_group":
+		indexed.Group = f.Group
 	case " INDEXED BY jobs_failed_type":
 		indexed.Type = f.Type
 	case " INDEXED BY jobs_letter_queue", " INDEXED BY jobs_failed_queue":
 		indexed.Queue = f.Queue
+	case " INDEXED BY jobs_letter_source":
+		indexed.Source = f.Source
 	case " INDEXED BY jobs_letter_reason":
 		indexed.Reason = f.Reason
 	}
@@ -87,17 +96,17 @@ func narrow(f filter.Filter) bool { return f.ID != "" || f.Operation != 0 || f.G
 func nextWindow(src db.Source, search db.Finder, indexed filter.Filter, after filter.Cursor, size int64) (
 	window Part, more bool, err error,
 ) {
-	if indexed.Status == "" {
+	if indexed == (filter.Filter{Sort: indexed.Sort}) {
 		return nextNumbers(src, indexed.Sort == filter.Oldest, after, size)
 	}
 
 	window.After = after
-	columns, to := changedAt(indexed.Status)+", j.seq", []any{db.Time(&window.Until.At), &window.Until.Seq}
-	if indexed.ByEnqueueing() {
-		columns, to = "j.seq", to[1:]
+	order, to := orderOf(indexed), []any{db.Time(&window.Until.At), &window.Until.Seq}
+	if len(order) == 1 { // the number
+		to = to[1:]
 	}
 
-	query, args := Select(search, columns, "", indexed, Part{After: after}, 0)
+	query, args := Select(search, strings.Join(order, ", "), "", indexed, Part{After: after}, 0)
 	more, err = db.Row(src, query+fmt.Sprintf(" OFFSET %d", size-1), to, args...)
 
 	return window, more, err

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/source"
 )
 
 // hardToFind are filters of which no index has all conditions. Most select few jobs, or none.
@@ -27,7 +29,10 @@ func hardToFind() (all []filter.Filter) {
 		}
 	}
 
-	all = append(all, late, filter.Filter{Status: job.StatusDeadLetter, Queue: "mail", Type: "report"}, filter.Filter{Queue: "mail.slow"})
+	all = append(all, late, filter.Filter{Status: job.StatusDeadLetter, Queue: "mail", Type: "report"}, filter.Filter{Queue: "mail.slow"},
+		filter.Filter{Source: "shop", Type: "charge"}, filter.Filter{Queue: "shop:orders", Type: "refund"},
+		filter.Filter{Status: job.StatusDeadLetter, Source: "shop", Class: "Declined", Run: filter.Span{Min: 1}},
+		filter.Filter{Status: job.Status(job.Discarded), Source: "shop", Type: "refund"})
 	for _, f := range slices.Clone(all) {
 		f.Sort = filter.Oldest
 		all = append(all, f)
@@ -46,8 +51,17 @@ func ListsGoOnWhereTheirTimeEnded(k *kit) {
 	lone.Policy = policy(9)
 	k.add(lone)
 
+	var records []source.Record
+	for n := range 12 {
+		records = append(records, k.deadAt(strconv.Itoa(n)))
+		records[n].FailedAt = k.now.Add(-time.Duration(n/2) * time.Minute)
+		records[n].Type = []string{"charge", "refund"}[n%2]
+	}
+
+	group := filter.Filter{Status: job.StatusDeadLetter, Group: k.group(k.mirror(12, records...)[0]).Fingerprint, Class: "Declined"}
+
 	want := map[filter.Filter][]string{}
-	for _, f := range hardToFind() {
+	for _, f := range append(hardToFind(), group) {
 		want[f] = ids(k.all(f, 1000))
 	}
 
