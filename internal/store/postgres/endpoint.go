@@ -109,7 +109,24 @@ func newEndpoint(config *pgconn.Config, of *hosts, parses bool) *endpoint {
 		e.reads.ValidateConnect = takesWrites
 	}
 
+	suits := e.reads.ValidateConnect
+	e.reads.ValidateConnect = func(ctx context.Context, server *pgconn.PgConn) error {
+		err := suits(ctx, server)
+		if err != nil || e.parses.Load() { // a session of a pooler is others' as well
+			return err
+		}
+
+		return withoutCompiling(ctx, server)
+	}
+
 	return e
+}
+
+// withoutCompiling keeps a session from compiling plans (jit), which takes longer than most queries run:
+// the cost of a plan is that of a whole list, of which a page is read.
+func withoutCompiling(ctx context.Context, server *pgconn.PgConn) error {
+	_, err := server.Exec(ctx, `SET jit = off`).ReadAll()
+	return err
 }
 
 // connect opens a connection, which only reads or not.

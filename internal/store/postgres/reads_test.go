@@ -184,3 +184,17 @@ func TestWire_ForgetsStatements(t *testing.T) {
 
 	check(t, engine.Close())
 }
+
+// To compile the plan of a query takes longer than most queries run.
+func TestReads_AreNotCompiled(t *testing.T) {
+	dsn := postgrestest.New(t)
+	engine := openEngine(t, dsn)
+
+	var compiles string
+	check(t, engine.Reads().QueryRowContext(t.Context(), `SELECT current_setting('jit')`).Scan(&compiles))
+	check(t, engine.Close())
+
+	if compiles != "off" {
+		t.Errorf("jit is %s where pages read", compiles)
+	}
+}
