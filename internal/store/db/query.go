@@ -193,7 +193,7 @@ var Patience = 2 * time.Second
 
 // Window is how many jobs one query looks at of a list that is read window by window. Only tests change
 // it.
-var Window int64 = 10_000
+var Window = 10_000
 
 // finishWithin is how long it may take to finish what has begun when the time of a list is over. It takes
 // milliseconds unless the database is in trouble.

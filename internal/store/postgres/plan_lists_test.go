@@ -192,3 +192,22 @@ func askedByLists(t *testing.T, r *recorder, s *store.Store, limit int, all ...f
 
 	return asked
 }
+
+// Jobs that wait by the thousand are newer than all dead letters: the server would expect that most dead
+// letters are in the first window, and read all jobs.
+func TestPlans_OfListsBelowAFlood(t *testing.T) {
+	const flood = `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr, run_at, enqueued_at, changed_at)
+		SELECT 100000 + n, 'flood-' || n, 'queue-2', 'type.7', 'available', '', 0, 1, 1, 1772600767000000, 1772600767000000, 1772600767000000
+		FROM generate_series(1, 100000) AS waiting(n)`
+
+	dsn := postgrestest.New(t)
+	sql(t, dsn, filled+";"+flood)
+	sql(t, dsn, `VACUUM ANALYZE`)
+
+	r := recorderTo(t, dsn)
+	s := mustOpen(t, r.dsn)
+	asked := askedByLists(t, r, s, 50, filter.Filter{Status: job.StatusDeadLetter, Class: "none"},
+		filter.Filter{Status: job.StatusDeadLetter, Queue: "queue-3", Class: "none"})
+	check(t, s.Close())
+	looksAtFewJobs(t, dsn, asked)
+}

@@ -107,13 +107,25 @@ func span(where *clause.Where, column string, s filter.Span) {
 
 // Part is a part of a list: what is behind one place, up to another one. Those that are zero are
 // the beginning and the end.
-type Part struct{ After, Until filter.Cursor }
+type Part struct {
+	After, Until filter.Cursor
+
+	// Size is how many jobs of a wider filter are looked at, where it is not zero. The limit tells
+	// PostgreSQL how few they are, which it does not know from the places.
+	Size  int
+	Among filter.Filter
+}
 
 // Select is the query of one page of the jobs that the filter selects, in its
 // order, and of one job more. join adds tables to jobs AS j.
 func Select(search db.Finder, columns, join string, f filter.Filter, of Part, limit int) (string, []any) {
 	from, order := "jobs AS j"+indexFor(f), orderOf(f)
 	var where clause.Where
+	if of.Size > 0 {
+		among, args := Select(search, "j.*", "", of.Among, Part{After: of.After}, of.Size-1)
+		from, where.Args = "("+among+") AS j", args
+	}
+
 	if f.Searches() {
 		from, order[0] = search.From(of.Until != filter.Cursor{})
 		search.Match(&where, f)

@@ -17,32 +17,48 @@ import (
 func (s *listing) windows(ctx context.Context) (reached filter.Cursor, err error) {
 	within, cancel := db.Finishing(ctx)
 	defer cancel()
-	src := s.reader.In(within)
 
 	// Most lists are full soon, so the first windows are small.
 	size := max(1, db.Window/16)
 	for at := s.After; ; size = min(2*size, db.Window) {
-		window, more, err := nextWindow(src, s.search, s.indexed, at, size)
+		next, more, err := s.window(within, at, size)
 		if err != nil {
 			return s.endAt(at), err
+		}
+
+		if !more || s.found > s.Limit {
+			return filter.Cursor{}, nil
+		}
+
+		at = next
+
+		err = ctx.Err()
+		if err != nil {
+			return s.endAt(at), err
+		}
+	}
+}
+
+// window reads the next window behind a place, and returns its end. more is false where the list has no
+// others, or where no more are wanted.
+func (s *listing) window(ctx context.Context, after filter.Cursor, size int) (end filter.Cursor, more bool, err error) {
+	err = s.reader.Consistently(ctx, func(src db.Source) error {
+		var window Part
+
+		window, more, err = nextWindow(src, s.search, s.indexed, after, size)
+		if err != nil {
+			return err
 		}
 
 		query, args := Select(s.search, s.Columns, s.Join, s.Filter, window, s.Limit-s.found)
 		n, enough, err := s.look(src, query, args)
 		s.found += n
-		if err != nil {
-			return s.endAt(at), err
-		}
+		end, more = window.Until, more && !enough
 
-		if enough || s.found > s.Limit || !more {
-			return filter.Cursor{}, nil
-		}
+		return err
+	})
 
-		at, err = window.Until, ctx.Err()
-		if err != nil {
-			return s.endAt(at), err
-		}
-	}
+	return end, more, err
 }
 
 // endAt is where a search goes on that ended at a place: behind the last job that it found, if there is one.
@@ -93,14 +109,14 @@ func narrow(f filter.Filter) bool { return f.ID != "" || f.Operation != 0 || f.G
 
 // nextWindow is the next part of a list, behind a place: so many jobs of those that its index has. more
 // is false where the list has no others.
-func nextWindow(src db.Source, search db.Finder, indexed filter.Filter, after filter.Cursor, size int64) (
+func nextWindow(src db.Source, search db.Finder, indexed filter.Filter, after filter.Cursor, size int) (
 	window Part, more bool, err error,
 ) {
 	if indexed == (filter.Filter{Sort: indexed.Sort}) {
 		return nextNumbers(src, indexed.Sort == filter.Oldest, after, size)
 	}
 
-	window.After = after
+	window = Part{After: after, Size: size, Among: indexed}
 	order, to := orderOf(indexed), []any{db.Time(&window.Until.At), &window.Until.Seq}
 	if len(order) == 1 { // the number
 		to = to[1:]
@@ -115,7 +131,7 @@ func nextWindow(src db.Source, search db.Finder, indexed filter.Filter, after fi
 // nextNumbers is nextWindow of all jobs, which are in the order of their numbers: so many numbers,
 // of which some can be those of jobs that were removed. It has both ends, so that PostgreSQL knows how
 // little it is.
-func nextNumbers(src db.Source, ascending bool, after filter.Cursor, size int64) (window Part, more bool, err error) {
+func nextNumbers(src db.Source, ascending bool, after filter.Cursor, size int) (window Part, more bool, err error) {
 	var where clause.Where
 
 	query, beyond := `SELECT max(j.seq) FROM jobs AS j`, "j.seq < %s"
@@ -131,7 +147,7 @@ func nextNumbers(src db.Source, ascending bool, after filter.Cursor, size int64)
 
 	_, err = db.Row(src, query+where.String(), []any{&first}, where.Args...)
 
-	switch n := first.Int64; {
+	switch n, size := first.Int64, int64(size); {
 	case !first.Valid:
 		return Part{After: after, Until: after}, false, err
 	case ascending:
