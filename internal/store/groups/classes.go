@@ -42,7 +42,8 @@ func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes,
 	// The groups are read once, and summed up by class and type first.
 	where := selected(f)
 	last, args := where.Limit(limit)
-	query := sums + types + where.String() + " GROUP BY g.class, g.type) AS types GROUP BY class ORDER BY sum(dead) DESC, max(seen) DESC, class" + last
+	query := sums + types + where.String() + " GROUP BY g.class, g.type) AS types" +
+		" GROUP BY class ORDER BY sum(dead) DESC, max(seen) DESC, class" + last
 	all.Listed, err = db.All(src, query, func(c *failures.Class) []any {
 		return []any{&c.Name, &c.Groups, &c.Types, &c.Dead, &c.Refused, &c.Retrying, db.Time(&c.LastSeen), &all.Total, &all.Groups}
 	}, args...)

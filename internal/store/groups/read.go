@@ -3,7 +3,6 @@ package groups
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"math"
 	"slices"
 	"strings"
@@ -55,38 +54,41 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 	defer cancel()
 	var page failures.List
 	err := p.reader.Consistently(ctx, func(src db.Source) error {
-		query, args := groupsQuery(f, after, limit)
+		// A query may have found the text of the filter within a secret. Only a group that has the
+		// text outside its secrets is shown, so another query can be needed to fill the page.
+		more := true
+		for more && len(page.Groups) <= limit {
+			query, args := groupsQuery(f, after, limit)
 
-		err := src.Query(query, func(rows *sql.Rows) error {
-			if len(page.Groups) > limit {
-				return db.ErrEnough
+			found, err := db.All(src, query, groupFields, args...)
+			if err != nil {
+				return err
 			}
 
-			// The query may have found the text of the filter within a secret. Only a group that
-			// has the text outside its secrets is shown.
-			var g failures.Group
-			err := rows.Scan(groupFields(&g)...)
-			if err == nil && (f.Text == "" || f.Finds(p.findable(g))) {
-				page.Groups = append(page.Groups, g)
+			more = len(found) > limit
+			for _, g := range found {
+				after = cursorOf(g)
+				if f.Text == "" || f.Finds(p.findable(g)) {
+					page.Groups = append(page.Groups, g)
+				}
 			}
-
-			return err
-		}, args...)
-		if err != nil {
-			return err
 		}
 
-		// The query asked for one group more than the limit. If it is there, there is a next page.
+		// A query asks for one group more than the limit. If it is there, there is a next page.
 		if len(page.Groups) > limit {
 			page.Groups = page.Groups[:limit]
-			last := page.Groups[limit-1]
-			page.Next = failures.Cursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
+			page.Next = cursorOf(page.Groups[limit-1])
 		}
 
 		return addParts(src, now, page.Groups)
 	})
 
 	return page, db.TimedOut(ctx, err)
+}
+
+// cursorOf is the place of a group in a list.
+func cursorOf(g failures.Group) failures.Cursor {
+	return failures.Cursor{Dead: g.Dead, Seen: g.LastSeen, Number: g.Number}
 }
 
 // hidden reports whether a class contains a secret. A filter by such a class finds nothing, so
@@ -101,8 +103,7 @@ func (p *Projection) findable(g failures.Group) failures.Group {
 }
 
 // groupsQuery returns the query for one page of groups in the order of the filter, and for one
-// group more. If the filter has a text, the query has no limit: the caller still has to leave
-// out groups that have the text only within a secret.
+// group more.
 func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
 
@@ -124,10 +125,6 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 		}
 	} else if next {
 		where.Add("(g.dead, g.last_seen, g.id) < (%s, %s, %s)", after.Dead, db.Micros(after.Seen), after.Number)
-	}
-
-	if f.Text != "" {
-		return columns + where.String() + " ORDER BY " + order, where.Args
 	}
 
 	last, args := where.Limit(limit + 1)
@@ -193,7 +190,9 @@ func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failu
 func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	var all []topGroup
 	last := topGroup{bound: math.MaxInt64}
-	for more := true; more; {
+
+	more := true
+	for more {
 		next, err := highest(src, first, last)
 		if err != nil {
 			return nil, err
