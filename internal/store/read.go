@@ -122,6 +122,10 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 
 // complete gives the jobs of a page their policies, also when the time of the page is over.
 func (s *Store) complete(ctx context.Context, found rows.Found, err error) ([]job.Job, error) {
+	if ctx.Err() == nil {
+		return s.policies.Complete(s.reader.In(ctx), found, err)
+	}
+
 	within, cancel := db.Finishing(ctx)
 	defer cancel()
 
