@@ -30,6 +30,8 @@ type example struct {
 	types   []uint32
 	formats []int16
 	args    [][]byte
+
+	settings string // the statement with which its transaction began that writes
 }
 
 func recorderTo(t *testing.T, dsn string) *recorder {
@@ -97,6 +99,7 @@ func (r *recorder) carry(client net.Conn) {
 
 	names := map[string]string{} // of statements that were prepared
 	types := map[string][]uint32{}
+	settings := "" // of the transaction under way
 	var trip []string
 	for err == nil {
 		var message pgproto3.FrontendMessage
@@ -109,8 +112,17 @@ func (r *recorder) carry(client net.Conn) {
 		case *pgproto3.Parse:
 			names[m.Name], types[m.Name] = m.Query, m.ParameterOIDs
 		case *pgproto3.Bind:
-			trip = append(trip, names[m.PreparedStatement])
-			r.learn(names[m.PreparedStatement], types[m.PreparedStatement], m)
+			text := names[m.PreparedStatement]
+			trip = append(trip, text)
+
+			switch {
+			case strings.HasPrefix(text, "SELECT set_config('lock_timeout'"):
+				settings = text
+			case text == "COMMIT" || text == "ROLLBACK":
+				settings = ""
+			}
+
+			r.learn(text, types[m.PreparedStatement], settings, m)
 		case *pgproto3.Query:
 			trip = append(trip, m.String)
 			r.note(&trip)
@@ -125,8 +137,9 @@ func (r *recorder) carry(client net.Conn) {
 	}
 }
 
-// learn keeps the arguments with which a statement is run for the first time.
-func (r *recorder) learn(text string, types []uint32, m *pgproto3.Bind) {
+// learn keeps the arguments with which a statement is run for the first time, and the settings of its
+// transaction.
+func (r *recorder) learn(text string, types []uint32, settings string, m *pgproto3.Bind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -135,7 +148,7 @@ func (r *recorder) learn(text string, types []uint32, m *pgproto3.Bind) {
 		return
 	}
 
-	e := example{types: types, formats: slices.Clone(m.ParameterFormatCodes)}
+	e := example{types: types, formats: slices.Clone(m.ParameterFormatCodes), settings: settings}
 	for _, arg := range m.Parameters {
 		e.args = append(e.args, bytes.Clone(arg))
 	}
